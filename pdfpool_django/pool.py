@@ -343,6 +343,7 @@ class Pool:
         del self._callers[job.caller]
         self._tickets -= len(job._tickets)
         job._outcome = outcome
+        job._work.clear()
         job._tickets.clear()
         job._on_abandoned.clear()
         job._wake()

@@ -36,7 +36,8 @@ class Job:
         self.key = key
         self.caller = caller
         self._pool = pool
-        self._work = (fn, contextvars.copy_context())
+        # An ended job may be held for long, by a ticket; what its work closes over is let go.
+        self._work = [(fn, contextvars.copy_context())]
         self._running = False
         self._expires = math.inf
         self._outcome: Returned | Failed | None = None
@@ -89,9 +90,7 @@ class Job:
 
     def _call(self) -> Returned | Failed:
         """Run `fn` in the starter's context, and return how it ended."""
-        fn, context = self._work
-        # An ended job may be held for long, by a ticket; what its work closes over need not be.
-        del self._work
+        fn, context = self._work.pop()
         context.run(current_job.set, self)
         try:
             return Returned(context.run(fn, self))
@@ -195,16 +194,23 @@ class Ticket(Generic[T]):
             await self._sleep(sleeper, seconds)
         return self._take_outcome()
 
-    def events(self) -> Iterator[Any]:
+    def events(self, timeout: float | None = None) -> Iterator[Any]:
         """Yield the job's events from its first on, and end with the job.
 
         `result` tells how it ended. The events of a ticket that leaves end at once.
+
+        Args:
+            timeout: Seconds to wait at most, from the first event asked for to the last.
+
+        Raises:
+            TimeoutError: The time is up, and no event is at hand. The ticket stays valid.
         """
+        deadline = deadline_after(timeout)
         seen = 0
         while True:
             with self._pool._mutex:
                 while not (last := self._settled()) and len(self._job._events) == seen:
-                    self._wait(math.inf)
+                    self._wait(deadline)
                 batch = self._job._events[seen:]
             for event in batch:
                 if self._left:
@@ -214,15 +220,16 @@ class Ticket(Generic[T]):
             if last:
                 return
 
-    async def aevents(self) -> AsyncIterator[Any]:
+    async def aevents(self, timeout: float | None = None) -> AsyncIterator[Any]:  # noqa: ASYNC109 - as `events`
         """Like `events`, for async callers."""
+        deadline = deadline_after(timeout)
         seen = 0
         while True:
             with self._pool._mutex:
                 batch = self._job._events[seen:]
                 last = self._settled()
                 if not (batch or last):
-                    sleeper, seconds = self._sleeper(math.inf)
+                    sleeper, seconds = self._sleeper(deadline)
             if not (batch or last):
                 await self._sleep(sleeper, seconds)
             for event in batch:

@@ -1,0 +1,182 @@
+"""One pool and one launcher in this process: the default."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+
+from pdfpool_django import documents, errors
+from pdfpool_django.backends.base import Backend, BackendConfig, BackendState, Run
+from pdfpool_django.documents import Session, Stopped
+from pdfpool_django.model import Event, Extraction, Request
+from pdfpool_django.pool import CallerBusy, Job, JobCrashed, Pool, PoolBusy, PoolClosed, Ticket
+from pdfpool_django.sandbox.descriptors import Descriptor
+from pdfpool_django.sandbox.host import Sandbox, SandboxConfig
+
+logger = logging.getLogger("pdfpool_django.backends")
+
+MAX_STANDBYS = 2
+
+_REMEMBERED_DURATIONS = 50
+_ASSUMED_DURATION = 1.0
+
+
+class LocalRun(Run):
+    """A ticket of the pool, whose errors are the application's."""
+
+    def __init__(self, backend: LocalBackend, ticket: Ticket[Extraction]) -> None:
+        self.started = ticket.started
+        self._backend = backend
+        self._ticket = ticket
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        return self._ticket.events(timeout)
+
+    def aevents(self, timeout: float | None = None) -> AsyncIterator[Event]:
+        return self._ticket.aevents(timeout)
+
+    def result(self, timeout: float | None = None) -> Extraction:
+        with self._backend.translated():
+            return self._ticket.result(timeout)
+
+    async def aresult(self, timeout: float | None = None) -> Extraction:  # noqa: ASYNC109
+        with self._backend.translated():
+            return await self._ticket.aresult(timeout)
+
+    def leave(self) -> None:
+        self._ticket.leave()
+
+
+class LocalBackend(Backend):
+    """Runs requests in this process's own pool and children."""
+
+    def __init__(self, config: BackendConfig) -> None:
+        super().__init__(config)
+        self._pool = Pool(config.slots, config.queue, config.wait)
+        self._sandbox = Sandbox(
+            SandboxConfig(
+                engine=config.engine,
+                python=config.python,
+                memory=config.limits.memory,
+                cpu=config.limits.deadline,
+                standbys=min(config.slots, MAX_STANDBYS),
+            )
+        )
+        self._durations: deque[float] = deque(maxlen=_REMEMBERED_DURATIONS)
+        self._idle = threading.Condition()
+        self._active = 0
+        self._closed = False
+
+    def submit(self, request: Request, document: Descriptor) -> LocalRun:
+        def work(job: Job) -> Extraction:
+            return self._work(job, request, document)
+
+        try:
+            with self.translated():
+                ticket = self._pool.enter(request.key, request.caller, work)
+        except BaseException:
+            document.close()
+            raise
+        if not ticket.started:
+            document.close()
+        return LocalRun(self, ticket)
+
+    def state(self) -> BackendState:
+        stats = self._pool.stats()
+        sandbox = self._sandbox.stats()
+        return BackendState(
+            available=not self._closed,
+            reason="shutting down" if self._closed else None,
+            slots=stats.slots,
+            queue=stats.queue,
+            running=stats.running,
+            queued=stats.queued,
+            details={
+                "tickets": stats.tickets,
+                "jobs_started": stats.started,
+                "joined": stats.joined,
+                "refused_busy": stats.refused_busy,
+                "refused_caller": stats.refused_caller,
+                "engine": sandbox.engine,
+                "launcher_pid": sandbox.launcher_pid,
+                "launchers_started": sandbox.launchers_started,
+                "standbys": sandbox.standbys,
+                "children_used": sandbox.children_used,
+                "children_ended": sandbox.children_ended,
+            },
+        )
+
+    def close(self, grace: float = 0) -> None:
+        self._closed = True
+        self._pool.close()
+        with self._idle:
+            self._idle.wait_for(lambda: self._active == 0, timeout=max(0, grace))
+        self._sandbox.close()
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn the pool's errors into the application's."""
+        try:
+            yield
+        except PoolBusy as error:
+            raise errors.Busy(retry_after=self._estimate()) from error
+        except CallerBusy as error:
+            raise errors.CallerBusy(retry_after=self._estimate()) from error
+        except PoolClosed as error:
+            raise errors.Unavailable(retry_after=self.config.wait or 1) from error
+        except JobCrashed as error:
+            logger.exception("a job crashed")
+            raise errors.InternalError from error
+
+    def _estimate(self) -> float:
+        """Return the seconds after which a slot is likely free, from how long recent jobs took."""
+        durations = list(self._durations) or [_ASSUMED_DURATION]
+        stats = self._pool.stats()
+        return statistics.median(durations) * (stats.queued + 1) / stats.slots
+
+    def _work(self, job: Job, request: Request, document: Descriptor) -> Extraction:
+        started = time.monotonic()
+        with self._idle:
+            self._active += 1
+        try:
+            with document:
+                return self._read(job, request, document)
+        finally:
+            self._durations.append(time.monotonic() - started)
+            with self._idle:
+                self._active -= 1
+                self._idle.notify_all()
+
+    def _read(self, job: Job, request: Request, document: Descriptor) -> Extraction:
+        session = Session(self._sandbox, document, request.password, self.config.limits)
+
+        def stop_if_abandoned() -> None:
+            if job.give_up():
+                session.stop()
+
+        job.when_abandoned(stop_if_abandoned)
+        try:
+            return documents.read(session, request.pages, request.sha256, self._engine, job.publish)
+        except errors.PdfPoolError:
+            raise
+        except Stopped as error:
+            raise errors.Unavailable from error  # which nobody hears
+        except OSError as error:
+            logger.exception("a document could not be handed to a child")
+            raise errors.Unavailable(retry_after=1) from error
+        except Exception as error:
+            logger.exception("a job failed")
+            raise errors.InternalError from error
+        finally:
+            session.close()
+
+    def _engine(self) -> str:
+        return self._sandbox.stats().engine or ""
+
+    def __repr__(self) -> str:
+        return f"<LocalBackend {self._pool!r}>"

@@ -1,0 +1,159 @@
+"""The settings: the one place that reads ``settings.PDFPOOL``."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from pdfpool_django.backends.base import BackendConfig
+from pdfpool_django.model import MIB, Limits
+
+MIN_MEMORY = 96 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A way in which the settings are wrong."""
+
+    key: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings, checked and with their defaults."""
+
+    backend: str
+    """Dotted path of the backend's class."""
+    backend_config: BackendConfig
+    caller: str
+    """Dotted path of the function that names a request's caller."""
+    caller_requests: int
+    """Open requests that one caller may have."""
+    max_upload: int
+    """Bytes of an uploaded file."""
+
+
+def _whole(minimum: int) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return "must be a whole number"
+        return None if value >= minimum else f"must be at least {minimum}"
+
+    return check
+
+
+def _seconds(minimum: float, *, open_end: bool = False) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+            return "must be a number of seconds"
+        if math.isinf(value):
+            return "must be finite"
+        too_small = value <= minimum if open_end else value < minimum
+        return (
+            f"must be {'more than' if open_end else 'at least'} {minimum:g}" if too_small else None
+        )
+
+    return check
+
+
+def _dotted(value: Any) -> str | None:
+    if not isinstance(value, str) or not all(part.isidentifier() for part in value.split(".")):
+        return "must be a dotted path, as a string"
+    return None
+
+
+def _path(value: Any) -> str | None:
+    if not isinstance(value, (str, os.PathLike)) or not os.path.isabs(value):
+        return "must be the absolute path of a Python interpreter"
+    return None
+
+
+_SETTINGS: Mapping[str, tuple[Any, Callable[[Any], str | None]]] = {
+    "SLOTS": (2, _whole(1)),
+    "QUEUE": (4, _whole(0)),
+    "WAIT": (10, _seconds(0)),
+    "DEADLINE": (60, _seconds(0, open_end=True)),
+    "PAGE_DEADLINE": (20, _seconds(0, open_end=True)),
+    "MEMORY": (384 * MIB, _whole(MIN_MEMORY)),
+    "MAX_UPLOAD": (50 * MIB, _whole(1)),
+    "MAX_PAGES": (5000, _whole(1)),
+    "MAX_OUTPUT": (64 * MIB, _whole(1)),
+    "PAGE_WORKERS": (1, _whole(1)),
+    "ENGINE": ("pypdf", _dotted),
+    "CALLER": ("pdfpool_django.callers.authenticated_user", _dotted),
+    "CALLER_REQUESTS": (4, _whole(1)),
+    "BACKEND": ("pdfpool_django.backends.local.LocalBackend", _dotted),
+    "PYTHON": (sys.executable, _path),
+}
+
+
+def problems() -> list[Problem]:
+    """Return everything that is wrong with the settings."""
+    given = getattr(settings, "PDFPOOL", {})
+    if not isinstance(given, Mapping):
+        message = f"PDFPOOL must be a dict, not {type(given).__name__}."
+        return [Problem("PDFPOOL", message, "Write PDFPOOL = {} to have the defaults.")]
+    found = [_unknown(key) for key in given if key not in _SETTINGS]
+    for key, (default, check) in _SETTINGS.items():
+        value = given.get(key, default)
+        wrong = check(value)
+        if wrong is not None:
+            found.append(Problem(key, f"PDFPOOL[{key!r}] {wrong}, but is {value!r}.", _hint(key)))
+    return found
+
+
+def _unknown(key: object) -> Problem:
+    known = ", ".join(_SETTINGS)
+    return Problem(str(key), f"PDFPOOL has an unknown key {key!r}.", f"The keys are: {known}.")
+
+
+def _hint(key: str) -> str:
+    return f"Leave it out to have the default, {_SETTINGS[key][0]!r}."
+
+
+def engine_module(name: str) -> str:
+    """Return the module of an engine: one of ours by its short name, another by its path."""
+    return name if "." in name else f"pdfpool_django.engines.{name}"
+
+
+def load() -> Config:
+    """Return the settings as they are now.
+
+    Raises:
+        ImproperlyConfigured: They are wrong.
+    """
+    found = problems()
+    if found:
+        raise ImproperlyConfigured(" ".join(f"{each.message} {each.hint}" for each in found))
+    given = getattr(settings, "PDFPOOL", {})
+    value = {key: given.get(key, default) for key, (default, _) in _SETTINGS.items()}
+    return Config(
+        backend=value["BACKEND"],
+        backend_config=BackendConfig(
+            slots=value["SLOTS"],
+            queue=value["QUEUE"],
+            wait=value["WAIT"],
+            limits=Limits(
+                deadline=value["DEADLINE"],
+                page_deadline=value["PAGE_DEADLINE"],
+                memory=value["MEMORY"],
+                max_pages=value["MAX_PAGES"],
+                max_output=value["MAX_OUTPUT"],
+            ),
+            engine=engine_module(value["ENGINE"]),
+            python=os.fspath(value["PYTHON"]),
+            page_workers=value["PAGE_WORKERS"],
+        ),
+        caller=value["CALLER"],
+        caller_requests=value["CALLER_REQUESTS"],
+        max_upload=value["MAX_UPLOAD"],
+    )

@@ -1,0 +1,1 @@
+"""Adapters of PDF libraries, imported in children only."""

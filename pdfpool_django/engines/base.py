@@ -1,0 +1,228 @@
+"""What a PDF library must offer, and the calls that a child answers with it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+from pdfpool_django.errors import InvalidPdf, MemoryExceeded, PdfPoolError
+from pdfpool_django.sandbox.child import Answer, describe, is_out_of_memory
+
+MAX_WARNINGS = 20
+"""Warnings kept of one call; the rest is counted."""
+
+MAX_DETAIL = 300
+"""Characters kept of one warning or reason."""
+
+
+class OpenDocument(ABC):
+    """A document that the engine has opened."""
+
+    @property
+    @abstractmethod
+    def page_count(self) -> int:
+        """Pages of the document."""
+
+    @abstractmethod
+    def metadata(self) -> dict[str, Any]:
+        """Return title, author and the like, as plain values."""
+
+    @abstractmethod
+    def label(self, number: int) -> str:
+        """Return what the document calls the page."""
+
+    @abstractmethod
+    def text(self, number: int) -> str:
+        """Return the page's text, as the library gives it."""
+
+    def has_images(self, number: int) -> bool:  # noqa: ARG002
+        """Whether the page paints pictures, so that one without text is likely a scan."""
+        return False
+
+
+class Engine(ABC):
+    """An adapter of one PDF library. Its module has an instance named ``engine``."""
+
+    identity: str
+    """Name and version of the library."""
+
+    loggers: tuple[str, ...] = ()
+    """Names of the loggers through which the library warns."""
+
+    def warm(self) -> None:
+        """Load, before the first fork, whatever a document may need."""
+
+    def rehearse(self) -> None:
+        """In a child, before its document comes: touch what will be touched."""
+
+    @abstractmethod
+    def open(self, file: io.BufferedIOBase, password: str | None, max_pages: int) -> OpenDocument:
+        """Open a document.
+
+        Raises:
+            PdfPoolError: It cannot be opened, and why.
+            Exception: Anything else, which `error` then judges.
+        """
+
+    def error(self, error: Exception) -> PdfPoolError:
+        """Return what an exception of the library says of the document."""
+        if isinstance(error, PdfPoolError):
+            return error
+        return InvalidPdf(reason=describe(error)[:MAX_DETAIL])
+
+    def loss(self, record: logging.LogRecord) -> PdfPoolError | None:  # noqa: ARG002
+        """Return the error, if a log record says that text was left out."""
+        return None
+
+    def session(self) -> Session:
+        """Return a new session, for one document."""
+        return Session(self)
+
+
+class Session:
+    """The calls about one open document, on the child's side."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._document: OpenDocument | None = None
+        self._calls = {"open": self._open, "pages": self._pages}
+
+    def handle(
+        self, call: str, arguments: dict[str, Any], file: io.BufferedIOBase | None
+    ) -> Answer:
+        """Yield the parts of the answer to `call`, each with its body."""
+        return self._calls[call](file=file, **arguments)
+
+    def _open(self, file: io.BufferedIOBase | None, password: str | None, max_pages: int) -> Answer:
+        if file is None:
+            raise InvalidPdf(reason="there is no file")
+        with _Captured(self._engine) as captured:
+            try:
+                self._document = self._engine.open(file, password, max_pages)
+                page_count = self._document.page_count
+            except Exception as error:
+                raise self._judged(error) from error
+            metadata = self._metadata(captured)
+        opened = {"page_count": page_count, "metadata": metadata}
+        yield {**opened, "warnings": captured.warnings()}, b""
+
+    def _metadata(self, captured: _Captured) -> dict[str, Any]:
+        """Return the metadata; a file without sound ones is still one with text."""
+        try:
+            return self._opened.metadata()
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            captured.add("metadata", f"The metadata cannot be read ({describe(error)}).")
+            return {}
+
+    @property
+    def _opened(self) -> OpenDocument:
+        if self._document is None:
+            raise InvalidPdf(reason="it has not been opened")
+        return self._document
+
+    def _pages(self, file: io.BufferedIOBase | None, ranges: list[list[int]]) -> Answer:  # noqa: ARG002
+        for first, last in ranges:
+            for number in range(first, last + 1):
+                yield self._page(number)
+
+    def _page(self, number: int) -> tuple[dict[str, Any], bytes]:
+        text, error = "", None
+        with _Captured(self._engine) as captured:
+            try:
+                text = self._opened.text(number)
+            except Exception as caught:  # noqa: BLE001 - whatever a library raises is this page's
+                error = self._judged(caught)
+            label = self._label(number)
+            if error is None and not text.strip() and self._has_images(number):
+                captured.add("no_text_layer", "The page has pictures and no text: a scan.")
+        error = error or captured.loss
+        answer = {
+            "number": number,
+            "label": label,
+            "error": None if error is None else error.as_data(),
+            "warnings": captured.warnings(),
+        }
+        return answer, text.encode("utf-8", "surrogatepass")
+
+    def _label(self, number: int) -> str:
+        try:
+            return self._opened.label(number)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            return str(number)
+
+    def _has_images(self, number: int) -> bool:
+        with contextlib.suppress(Exception):
+            return self._opened.has_images(number)
+        return False
+
+    def _judged(self, error: Exception) -> PdfPoolError:
+        """Return what the exception means, or raise it where it is about memory."""
+        if is_out_of_memory(error):
+            raise error
+        return self._engine.error(error)
+
+
+class _Captured(logging.Handler):
+    """Collects what an engine logs during one call: bounded, and without repetitions."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(logging.WARNING)
+        self._engine = engine
+        self._warnings: dict[tuple[str, str], None] = {}
+        self._dropped = 0
+        self.loss: PdfPoolError | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        loss = self._engine.loss(record)
+        if loss is not None:
+            self.loss = self.loss or loss
+            return
+        if len(self._warnings) >= MAX_WARNINGS:
+            # Formatting may cost more than reading; past the bound it is only counted.
+            self._dropped += 1
+            return
+        try:
+            text = record.getMessage()
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a library's broken log call is no broken page
+            text = describe(error)
+        self.add("engine", text)
+
+    def add(self, code: str, detail: str) -> None:
+        self._warnings[code, detail[:MAX_DETAIL]] = None
+
+    def warnings(self) -> list[dict[str, str]]:
+        found = [{"code": code, "detail": detail} for code, detail in self._warnings]
+        if self._dropped:
+            found.append({"code": "engine", "detail": f"{self._dropped} more warnings."})
+        return found
+
+    def __enter__(self) -> _Captured:
+        for logger in self._loggers():
+            logger.addHandler(self)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for logger in self._loggers():
+            logger.removeHandler(self)
+
+    def _loggers(self) -> Iterator[logging.Logger]:
+        return (logging.getLogger(name) for name in self._engine.loggers)
+
+
+def limit_reached(reason: str) -> MemoryExceeded:
+    """Return the error for a limit of the library's own."""
+    return MemoryExceeded(
+        "Reading would take more than the library allows (%(reason)s). Save the file again "
+        "in a simpler form, or leave out the page that needs it.",
+        reason=reason[:MAX_DETAIL],
+    )

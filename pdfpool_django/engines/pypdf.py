@@ -1,0 +1,205 @@
+"""pypdf: pure Python, so nothing that a document does can reach beyond Python's own errors."""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+import pypdf
+from pypdf import PageObject, PasswordType, PdfReader
+from pypdf.errors import DependencyError, LimitReachedError
+from pypdf.generic import DictionaryObject
+
+from pdfpool_django.engines.base import MAX_DETAIL, Engine, OpenDocument, limit_reached
+from pdfpool_django.errors import (
+    InvalidPdf,
+    PasswordRequired,
+    PdfPoolError,
+    TooManyPages,
+    Unsupported,
+    WrongPassword,
+)
+from pdfpool_django.sandbox.child import describe
+
+MAX_METADATA = 2000
+"""Characters kept of one metadata value."""
+
+_MAX_LABEL = 100
+_MAX_FORM_DEPTH = 4
+_WARM_FILES = ("plain.pdf", "aes.pdf", "rc4.pdf")
+
+_METADATA = {
+    "/Title": "title",
+    "/Author": "author",
+    "/Subject": "subject",
+    "/Keywords": "keywords",
+    "/Creator": "creator",
+    "/Producer": "producer",
+}
+_DATES = {
+    "/CreationDate": ("created", "creation_date"),
+    "/ModDate": ("modified", "modification_date"),
+}
+
+_LOST_TEXT = (
+    "Impossible to decode XFormObject",
+    "Exceeded %(limit)d form XObject invocations",
+)
+"""How log records begin by which pypdf says that it has left text out."""
+
+
+class PypdfDocument(OpenDocument):
+    """A document opened by pypdf."""
+
+    def __init__(self, reader: PdfReader, max_pages: int) -> None:
+        self._reader = reader
+        self._max_pages = max_pages
+
+    @cached_property
+    def page_count(self) -> int:
+        try:
+            count = len(self._reader.pages)
+        except LimitReachedError as error:
+            if "page tree" not in str(error):
+                raise
+            raise TooManyPages(
+                "The file has more than %(limit)d pages; split it and send the parts.",
+                limit=self._max_pages,
+            ) from error
+        if count > self._max_pages:
+            raise TooManyPages(page_count=count, limit=self._max_pages)
+        return count
+
+    def metadata(self) -> dict[str, Any]:
+        info = self._reader.metadata
+        if info is None:
+            return {}
+        values: dict[str, Any] = {
+            name: str(info[key])[:MAX_METADATA]
+            for key, name in _METADATA.items()
+            if key in info and isinstance(info[key], str)
+        }
+        dates = {
+            name: _date(info, attribute) for key, (name, attribute) in _DATES.items() if key in info
+        }
+        return values | dates
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        return self._reader.page_labels
+
+    def label(self, number: int) -> str:
+        return self._labels[number - 1][:_MAX_LABEL]
+
+    def text(self, number: int) -> str:
+        return self._page(number).extract_text()
+
+    def has_images(self, number: int) -> bool:
+        page = self._page(number)
+        contents = page.get_contents()
+        inline = contents is not None and b"BI" in contents.get_data()
+        return inline or any(_images_in(page.get("/Resources"), _MAX_FORM_DEPTH))
+
+    def _page(self, number: int) -> PageObject:
+        return self._reader.pages[number - 1]
+
+
+def _date(info: Any, attribute: str) -> str | None:
+    """Return a date in ISO 8601; one that is none (ISO 32000-2, 7.9.4) is ``None``."""
+    try:
+        value = getattr(info, attribute)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return value.isoformat() if isinstance(value, datetime) else None
+
+
+def _images_in(resources_object: Any, depth: int) -> Iterator[bool]:
+    """Yield true for each image among the resources, those of forms included."""
+    found = resources_object.get_object() if resources_object is not None else None
+    xobjects = found.get("/XObject") if isinstance(found, DictionaryObject) else None
+    if xobjects is None or depth == 0:
+        return
+    for each in xobjects.get_object().values():
+        xobject = each.get_object()
+        if xobject.get("/Subtype") == "/Image":
+            yield True
+        else:
+            yield from _images_in(xobject.get("/Resources"), depth - 1)
+
+
+class PypdfEngine(Engine):
+    """Reads documents with pypdf."""
+
+    identity = f"pypdf {pypdf.__version__}"
+    loggers = ("pypdf",)
+
+    def warm(self) -> None:
+        # It would run another program, for images, which text never needs.
+        pypdf.overwrite_configuration(jbig2dec_binary=None, disable_legacy_handling=True)
+        warnings.simplefilter("ignore")
+        logging.getLogger("pypdf").propagate = False
+        logging.getLogger("pypdf").addHandler(logging.NullHandler())
+        self._samples = [_sample(name) for name in _WARM_FILES]
+        for sample in self._samples:
+            self._read(sample)
+
+    def rehearse(self) -> None:
+        self._read(self._samples[0])
+
+    def _read(self, sample: bytes) -> None:
+        session = self.session()
+        opening = session.handle("open", {"password": None, "max_pages": 100}, io.BytesIO(sample))
+        pages = next(opening)[0]["page_count"]
+        for part, _ in session.handle("pages", {"ranges": [[1, pages]]}, None):
+            if part["error"] is not None:
+                raise RuntimeError(f"a bundled sample cannot be read: {part['error']}")
+
+    def open(self, file: io.BufferedIOBase, password: str | None, max_pages: int) -> PypdfDocument:
+        # A tree has inner nodes, too, which are not pages.
+        pypdf.overwrite_configuration(page_tree_maximum_entries=2 * max_pages + 100)
+        reader = PdfReader(file)  # which tries the empty password by itself
+        if reader.is_encrypted:
+            _unlock(reader, password)
+        return PypdfDocument(reader, max_pages)
+
+    def error(self, error: Exception) -> PdfPoolError:
+        if isinstance(error, LimitReachedError):
+            return limit_reached(str(error))
+        if isinstance(error, (NotImplementedError, DependencyError)):
+            return Unsupported(reason=describe(error)[:MAX_DETAIL])
+        return super().error(error)
+
+    def loss(self, record: logging.LogRecord) -> PdfPoolError | None:
+        if not str(record.msg).startswith(_LOST_TEXT):
+            return None
+        values = record.args if isinstance(record.args, dict) else {}
+        cause = values.get("exception")
+        if isinstance(cause, MemoryError):
+            raise cause
+        if isinstance(cause, KeyError):
+            return None  # it names what the file does not have, so there is no text to lose
+        if isinstance(cause, Exception) and not isinstance(cause, LimitReachedError):
+            return InvalidPdf(reason=describe(cause)[:MAX_DETAIL])
+        return limit_reached(record.getMessage())
+
+
+def _unlock(reader: PdfReader, password: str | None) -> None:
+    if reader.decrypt("") != PasswordType.NOT_DECRYPTED:
+        return
+    if password is None:
+        raise PasswordRequired
+    if reader.decrypt(password) == PasswordType.NOT_DECRYPTED:
+        raise WrongPassword
+
+
+def _sample(name: str) -> bytes:
+    return (resources.files("pdfpool_django.engines") / "warm" / name).read_bytes()
+
+
+engine = PypdfEngine()

@@ -1,0 +1,418 @@
+"""The public functions: text and metadata of a document, from whatever holds its bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import IO, Any, Self
+
+from django.core.files.base import File
+
+from pdfpool_django import runtime
+from pdfpool_django.backends.base import Run
+from pdfpool_django.errors import InvalidRequest, NotAPdf, PdfPoolError
+from pdfpool_django.model import Event, Extraction, Page, PageSelection, Request
+from pdfpool_django.sandbox import descriptors
+from pdfpool_django.sandbox.descriptors import Descriptor
+
+logger = logging.getLogger("pdfpool_django.extraction")
+
+Source = bytes | bytearray | memoryview | str | os.PathLike[str] | IO[bytes] | File
+
+HEADER = b"%PDF-"
+HEADER_WITHIN = 1024
+"""Bytes at a file's start in which readers look for the header (ISO 32000-1, annex H, note 13)."""
+
+_SMALL = 1024 * 1024
+_LOGGED_KEY = 12
+
+
+def extract(
+    source: Source,
+    *,
+    caller: str,
+    pages: str | int | Iterable[int] | None = None,
+    password: str | None = None,
+    timeout: float | None = None,
+) -> Extraction:
+    """Read a document's text and metadata.
+
+    Identical requests that run at the same time share one job.
+
+    Args:
+        source: The document: its bytes, its path, a binary file, or a Django
+            file (`File`, `UploadedFile`, `FieldFile`). A file is read from its
+            start, left where it was, and not closed.
+        caller: Who asks. One caller has one document read at a time.
+        pages: ``"1-3,7"``, ``"5-"``, a number, or an iterable of numbers;
+            ``None`` for every page.
+        password: The document's password, where it has one.
+        timeout: Seconds to wait at most, in the queue and for the result.
+
+    Returns:
+        The pages asked for, in the document's order. Where at least one of
+        them could be read it is a result, if an incomplete one:
+        `Extraction.complete` and `Extraction.error` tell.
+
+    Raises:
+        PdfPoolError: The request was refused, or no page could be read; the
+            class and its `code` say why.
+        TimeoutError: The time is up. Where nobody else waits for it, the job
+            is ended.
+        OSError: The source cannot be read.
+    """
+    deadline = _deadline(timeout)
+    with submit(source, caller=caller, pages=pages, password=password) as run:
+        return run.result(_remaining(deadline))
+
+
+async def aextract(
+    source: Source,
+    *,
+    caller: str,
+    pages: str | int | Iterable[int] | None = None,
+    password: str | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109 - as `extract`
+) -> Extraction:
+    """Like `extract`, for async callers. Cancelling it leaves the job."""
+    deadline = _deadline(timeout)
+    with await _asubmit(source, caller=caller, pages=pages, password=password) as run:
+        return await run.aresult(_remaining(deadline))
+
+
+def stream(
+    source: Source,
+    *,
+    caller: str,
+    pages: str | int | Iterable[int] | None = None,
+    password: str | None = None,
+    timeout: float | None = None,
+) -> Stream:
+    """Like `extract`, but return an iterator of the pages, each as soon as it is read.
+
+    What is refused at once is raised here; what goes wrong later, by the
+    iterator. After its end, its `extraction` is the whole result.
+    """
+    deadline = _deadline(timeout)
+    return Stream(submit(source, caller=caller, pages=pages, password=password), deadline)
+
+
+def astream(
+    source: Source,
+    *,
+    caller: str,
+    pages: str | int | Iterable[int] | None = None,
+    password: str | None = None,
+    timeout: float | None = None,
+) -> AsyncStream:
+    """Like `stream`, for async callers; every error is raised by the iterator."""
+
+    async def start() -> Run:
+        return await _asubmit(source, caller=caller, pages=pages, password=password)
+
+    return AsyncStream(start, timeout)
+
+
+class Stream:
+    """The pages of a document, as they are read. Closing it early ends the reading."""
+
+    def __init__(self, run: Run, deadline: float | None) -> None:
+        self._run = run
+        self._deadline = deadline
+        self._extraction: Extraction | None = None
+        self._pages = self._read()
+
+    def __iter__(self) -> Iterator[Page]:
+        return self
+
+    def __next__(self) -> Page:
+        return next(self._pages)
+
+    def _read(self) -> Iterator[Page]:
+        with self._run as run:
+            for event in run.events(_remaining(self._deadline)):
+                if isinstance(event, Page):
+                    yield event
+            self._extraction = run.result(_remaining(self._deadline))
+
+    @property
+    def extraction(self) -> Extraction:
+        """The whole result.
+
+        Raises:
+            RuntimeError: The pages have not been read to their end.
+        """
+        if self._extraction is None:
+            raise RuntimeError("read the pages to their end first")
+        return self._extraction
+
+    def close(self) -> None:
+        """Leave; where nobody else waits for the document, its reading ends."""
+        self._run.leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class AsyncStream:
+    """The pages of a document, as they are read, for async callers."""
+
+    def __init__(self, start: Callable[[], Any], timeout: float | None) -> None:
+        self._start = start
+        self._deadline = _deadline(timeout)
+        self._run: Run | None = None
+        self._extraction: Extraction | None = None
+        self._pages = self._read()
+
+    def __aiter__(self) -> AsyncIterator[Page]:
+        return self
+
+    async def __anext__(self) -> Page:
+        return await anext(self._pages)
+
+    async def _read(self) -> AsyncIterator[Page]:
+        with await self._start() as run:
+            self._run = run
+            async for event in run.aevents(_remaining(self._deadline)):
+                if isinstance(event, Page):
+                    yield event
+            self._extraction = await run.aresult(_remaining(self._deadline))
+
+    @property
+    def extraction(self) -> Extraction:
+        """The whole result.
+
+        Raises:
+            RuntimeError: The pages have not been read to their end.
+        """
+        if self._extraction is None:
+            raise RuntimeError("read the pages to their end first")
+        return self._extraction
+
+    async def aclose(self) -> None:
+        """Leave; where nobody else waits for the document, its reading ends."""
+        if self._run is not None:
+            self._run.leave()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+
+def submit(
+    source: Source | Descriptor,
+    *,
+    caller: str,
+    pages: str | int | Iterable[int] | None = None,
+    password: str | None = None,
+) -> Run:
+    """Have a document read, and return this caller's share in it, to be left when done.
+
+    What `extract` and `stream` are made of, for those who need the events. A
+    `Descriptor` is the backend's from now on.
+
+    Raises:
+        PdfPoolError: The request was refused.
+        OSError: The source cannot be read.
+    """
+    _check(caller, password)
+    selection = PageSelection.parse(pages)
+    return _submit_document(describe(source), caller, selection, password)
+
+
+async def _asubmit(
+    source: Source,
+    *,
+    caller: str,
+    pages: str | int | Iterable[int] | None,
+    password: str | None,
+) -> Run:
+    _check(caller, password)
+    selection = PageSelection.parse(pages)
+    # What takes long, a large file or a slow one, does so in a thread.
+    small = isinstance(source, bytes) and len(source) <= _SMALL
+    document = describe(source) if small else await asyncio.to_thread(describe, source)
+    return _submit_document(document, caller, selection, password)
+
+
+def _check(caller: str, password: str | None) -> None:
+    if not isinstance(caller, str) or not caller:
+        raise TypeError(f"caller must be a string that is not empty, not {caller!r}")
+    if password is not None and not isinstance(password, str):
+        raise TypeError(f"password must be a string, not {type(password).__name__}")
+
+
+def describe(source: Source | Descriptor) -> Descriptor:
+    """Return the document that `source` holds, hashed.
+
+    Raises:
+        InvalidRequest: It is empty.
+        NotAPdf: It has no PDF header where readers look for one.
+        OSError: It cannot be read.
+        TypeError: It is nothing that holds a document.
+    """
+    document = _descriptor(source)
+    try:
+        if document.size == 0:
+            raise InvalidRequest("The file is empty; send one that is not.")
+        if HEADER not in document.head(HEADER_WITHIN):
+            raise NotAPdf
+        document.sha256  # noqa: B018 - computed here, where it may take its time
+    except BaseException:
+        document.close()
+        raise
+    return document
+
+
+def _descriptor(source: Any) -> Descriptor:
+    if isinstance(source, Descriptor):
+        return source
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return descriptors.from_bytes(source)
+    if isinstance(source, (str, os.PathLike)):
+        return descriptors.from_path(source)
+    if isinstance(source, File):
+        return _from_django(source)
+    if hasattr(source, "read"):
+        return descriptors.from_file(_unwrapped(source))
+    raise TypeError(f"a document cannot be read from {type(source).__name__}")
+
+
+def _from_django(source: File) -> Descriptor:
+    """Take a Django file; one that is closed (a `FieldFile` not opened yet) is opened and closed."""
+    closed = source.closed
+    if closed:
+        source.open("rb")
+    try:
+        return descriptors.from_file(_unwrapped(source))
+    finally:
+        if closed:
+            source.close()
+
+
+def _unwrapped(file: Any) -> IO[bytes]:
+    """Return the file inside Django's and `tempfile`'s wrappers, where there is one."""
+    while not isinstance(file, descriptors.SPOOLED) and hasattr(file, "file"):
+        file = file.file
+    return file  # type: ignore[no-any-return]
+
+
+def _submit_document(
+    document: Descriptor, caller: str, selection: PageSelection | None, password: str | None
+) -> Run:
+    try:
+        request = Request(
+            key=_key(document.sha256, selection, password),
+            caller=caller,
+            sha256=document.sha256,
+            pages=selection,
+            password=password,
+        )
+        backend = runtime.backend()
+    except BaseException:
+        document.close()
+        raise
+    try:
+        run = backend.submit(request, document)
+    except PdfPoolError as error:
+        _log(request, "refused", error.code, 0.0, 0)
+        raise
+    return _LoggedRun(run, request)
+
+
+_SECRET = secrets.token_bytes(32)
+
+
+def _key(sha256: str, selection: PageSelection | None, password: str | None) -> str:
+    """Return what identical requests have in common.
+
+    It is keyed with a secret of this process: its beginning is logged, and
+    who reads logs could otherwise try passwords against it.
+    """
+    options = json.dumps([sha256, selection and selection.as_text(), password])
+    return hmac.new(_SECRET, options.encode(), hashlib.sha256).hexdigest()
+
+
+class _LoggedRun(Run):
+    """A run whose outcome is logged, once."""
+
+    def __init__(self, run: Run, request: Request) -> None:
+        self.started = run.started
+        self._run = run
+        self._request = request
+        self._since = time.monotonic()
+        self._logged = False
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        return self._run.events(timeout)
+
+    def aevents(self, timeout: float | None = None) -> AsyncIterator[Event]:
+        return self._run.aevents(timeout)
+
+    def result(self, timeout: float | None = None) -> Extraction:
+        with self._errors_logged():
+            return self._log_result(self._run.result(timeout))
+
+    async def aresult(self, timeout: float | None = None) -> Extraction:  # noqa: ASYNC109
+        with self._errors_logged():
+            return self._log_result(await self._run.aresult(timeout))
+
+    def leave(self) -> None:
+        self._run.leave()
+        self._log("left", 0)
+
+    @contextlib.contextmanager
+    def _errors_logged(self) -> Iterator[None]:
+        try:
+            yield
+        except PdfPoolError as error:
+            self._log(error.code, 0)
+            raise
+
+    def _log_result(self, extraction: Extraction) -> Extraction:
+        outcome = "complete" if extraction.complete else "incomplete"
+        self._log(outcome, len(extraction.pages))
+        return extraction
+
+    def _log(self, outcome: str, pages: int) -> None:
+        if not self._logged:
+            self._logged = True
+            share = "started" if self.started else "joined"
+            _log(self._request, share, outcome, time.monotonic() - self._since, pages)
+
+
+def _log(request: Request, share: str, outcome: str, seconds: float, pages: int) -> None:
+    logger.info(
+        "extraction key=%s caller=%s share=%s pages=%d seconds=%.3f outcome=%s",
+        request.key[:_LOGGED_KEY],
+        request.caller,
+        share,
+        pages,
+        seconds,
+        outcome,
+    )
+
+
+def _deadline(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if timeout <= 0:
+        raise TimeoutError("the time was up before the document was looked at")
+    return time.monotonic() + timeout
+
+
+def _remaining(deadline: float | None) -> float | None:
+    return None if deadline is None else deadline - time.monotonic()

@@ -1,0 +1,158 @@
+"""The child's side of a session: answer calls about one document, until the socket ends."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Protocol
+
+from pdfpool_django.errors import MemoryExceeded, PdfPoolError
+from pdfpool_django.sandbox import limits, wire
+
+Answer = Iterator[tuple[dict[str, Any], bytes]]
+
+_BUFFER = 64 * 1024
+_WHOLE_BELOW = 1024 * 1024
+_MAX_TEXT = 2000
+
+
+class Served(Protocol):
+    """What a child serves: the calls of one session."""
+
+    def handle(
+        self, call: str, arguments: dict[str, Any], file: io.BufferedIOBase | None
+    ) -> Answer:
+        """Yield the parts of the answer to `call`."""
+
+
+def run(
+    sock: socket.socket,
+    open_session: Callable[[], Served],
+    rehearse: Callable[[], None],
+    child_limits: limits.ChildLimits,
+) -> NoReturn:
+    """Be a child: confine the process, touch what will be needed, then answer calls."""
+    status = 1
+    try:
+        launcher_pid = os.getppid()
+        os.setsid()
+        sock = _only_descriptor(sock)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        limits.confine(child_limits, launcher_pid)
+        rehearse()
+        _Server(sock, open_session()).serve()
+        status = 0
+    except (BrokenPipeError, ConnectionResetError):
+        status = 0  # nobody listens any more
+    except Exception:  # noqa: BLE001 - the last one who can say what went wrong
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _only_descriptor(sock: socket.socket) -> socket.socket:
+    """Keep the socket and the three standard streams; close all else that the launcher holds."""
+    os.dup2(sock.fileno(), limits.SOCKET_FD)
+    os.closerange(limits.SOCKET_FD + 1, os.sysconf("SC_OPEN_MAX"))
+    return socket.socket(fileno=limits.SOCKET_FD)
+
+
+class _Server:
+    def __init__(self, sock: socket.socket, session: Served) -> None:
+        self._sock = sock
+        self._session = session
+        # Built while there is memory for it.
+        self._out_of_memory = wire.encode({"type": "error", "error": MemoryExceeded().as_data()})
+
+    def serve(self) -> None:
+        reader = wire.DescriptorReader(self._sock)
+        while reader.read():
+            for message, descriptors in reader.frames():
+                self._answer(message, descriptors)
+
+    def _answer(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        try:
+            file = open_document(descriptors[0]) if descriptors else None
+            for part, body in self._session.handle(message["call"], message["arguments"], file):
+                wire.send(self._sock, {"type": "part", "part": part}, body)
+            wire.send(self._sock, {"type": "end"})
+        except PdfPoolError as error:
+            wire.send(self._sock, {"type": "error", "error": error.as_data()})
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except BaseException as error:
+            if is_out_of_memory(error):
+                self._give_up()
+            wire.send(self._sock, {"type": "fault", "fault": describe(error)})
+
+    def _give_up(self) -> NoReturn:
+        """Say that memory ran out, and end: what else has failed silently cannot be known."""
+        limits.use_memory_reserve()
+        self._sock.sendall(self._out_of_memory)
+        os._exit(0)
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether a `MemoryError` is anywhere in the chain: libraries wrap it in errors of their own."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        link = waiting.pop()
+        if link is None or id(link) in seen:
+            continue
+        if isinstance(link, MemoryError):
+            return True
+        seen.add(id(link))
+        waiting += [link.__cause__, link.__context__]
+    return False
+
+
+def describe(error: BaseException) -> str:
+    """Return the error's type and text, whatever its ``str`` does."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a foreign class may do anything
+        text = "no text"
+    return f"{type(error).__name__}: {text}"[:_MAX_TEXT]
+
+
+class _PreadFile(io.RawIOBase):
+    """A file with an offset of its own: one shared with another process would move under it."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd = fd
+        self._size = size
+        self._offset = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = os.preadv(self._fd, [buffer], self._offset)
+        self._offset += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"negative seek position {base + offset}")
+        self._offset = base + offset
+        return self._offset
+
+    def tell(self) -> int:
+        return self._offset
+
+
+def open_document(fd: int) -> io.BufferedIOBase:
+    """Return the document behind a descriptor as a file; a small one is read at once."""
+    size = os.fstat(fd).st_size
+    if size <= _WHOLE_BELOW:
+        return io.BytesIO(os.pread(fd, size, 0))
+    return io.BufferedReader(_PreadFile(fd, size), _BUFFER)

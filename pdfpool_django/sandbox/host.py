@@ -1,0 +1,560 @@
+"""The web process's side: one launcher, the standbys it has pushed, and the children in use."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO, Any
+
+from pdfpool_django.errors import (
+    Crashed,
+    DeadlineExceeded,
+    MemoryExceeded,
+    OutputTooLarge,
+    PdfPoolError,
+    Unavailable,
+    from_data,
+)
+from pdfpool_django.sandbox import wire
+
+logger = logging.getLogger("pdfpool_django.sandbox")
+
+START_SECONDS = 30.0
+"""Seconds that a caller waits for a child at most, where its own time is not up before."""
+
+RETRY_SECONDS = 1.0
+"""Seconds between two tries at starting a launcher."""
+
+REPORT_SECONDS = 1.0
+"""Seconds that the end of a child's socket waits for the report of how it ended."""
+
+_BOOTSTRAP = """\
+import json, socket, struct, sys
+sock = socket.socket(fileno=int(sys.argv[1]))
+def read(size):
+    data = b""
+    while len(data) < size:
+        data += sock.recv(size - len(data)) or sys.exit(1)
+    return data
+hello = json.loads(read(struct.unpack("!II", read(8))[0]))
+sys.path += [entry for entry in hello["path"] if entry not in sys.path]
+from pdfpool_django.sandbox.launcher import main
+main(sock, hello)
+"""
+
+_STDERR_CHUNK = 4096
+_STDERR_LOGGED = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """How the children of a sandbox are made."""
+
+    engine: str
+    """Dotted name of the engine's module."""
+    python: str
+    """Path of the interpreter that runs the launcher."""
+    memory: int
+    """Address space of a child, in bytes."""
+    cpu: float
+    """Processor time of a child, in seconds."""
+    standbys: int
+    """Children forked ahead of need."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitReport:
+    """How a child ended, as its launcher saw it."""
+
+    status: int
+    """Exit status, or minus the signal's number."""
+    peak: int
+    """Largest resident memory, in bytes."""
+    cpu: float
+    """Processor time, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStats:
+    """A sandbox at one instant, and what it has done since it was made."""
+
+    launcher_pid: int | None
+    engine: str | None
+    standbys: int
+    launchers_started: int
+    children_used: int
+    children_ended: int
+
+
+class ChildLost(Exception):
+    """A child ended before its answer did.
+
+    Attributes:
+        error: What that says about the document, or ``None`` where it says
+            nothing: the child was taken along by its launcher.
+    """
+
+    def __init__(self, error: PdfPoolError | None) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Child:
+    """One child in use. Only `kill` may be called from another thread."""
+
+    def __init__(
+        self, launcher: _Launcher, child_id: int, pid: int, descriptors: list[int]
+    ) -> None:
+        self.id = child_id
+        self.pid = pid
+        self.report: ExitReport | None = None
+        self._launcher = launcher
+        self._sock = socket.socket(fileno=descriptors[0])
+        self._pidfd = descriptors[1]
+        self._decoder = wire.Decoder()
+        self._closing = threading.Lock()
+
+    def ask(self, call: str, arguments: dict[str, Any], fds: Iterable[int] = ()) -> None:
+        """Send a call; its answer is read with `receive`.
+
+        Raises:
+            ChildLost: The child is gone.
+        """
+        descriptors = list(fds)
+        message = {"call": call, "arguments": arguments, "descriptors": len(descriptors)}
+        try:
+            self._sock.settimeout(None)
+            wire.send(self._sock, message, fds=descriptors)
+        except OSError as error:
+            raise ChildLost(self._why()) from error
+
+    def receive(self, deadline: float, max_body: int) -> wire.Frame | None:
+        """Return the next part of the answer, or ``None`` at its end.
+
+        Args:
+            deadline: Instant (``time.monotonic``) at which the child is killed.
+            max_body: Bytes of a body; a larger one ends the child.
+
+        Raises:
+            ChildLost: The child is gone, or was killed for what it said or did not say.
+            PdfPoolError: The child answers that the call failed.
+        """
+        self._decoder.max_body = max_body
+        frame = self._next_frame(deadline)
+        kind = frame.message.get("type")
+        if kind == "part" and isinstance(frame.message.get("part"), dict):
+            return wire.Frame(frame.message["part"], frame.body)
+        if kind == "end":
+            return None
+        raise self._answered_error(frame.message)
+
+    def _next_frame(self, deadline: float) -> wire.Frame:
+        try:
+            while (frame := self._decoder.next()) is None:
+                self._decoder.feed(self._receive_some(deadline))
+        except wire.BodyTooLarge as error:
+            raise self._lost(OutputTooLarge(limit=self._decoder.max_body)) from error
+        except wire.WireError as error:
+            raise self._lost(Crashed(reason="its answer made no sense")) from error
+        return frame
+
+    def _receive_some(self, deadline: float) -> bytes:
+        try:
+            self._sock.settimeout(max(deadline - time.monotonic(), 1e-6))
+            data = self._sock.recv(64 * 1024)
+        except TimeoutError as error:
+            raise self._lost(DeadlineExceeded(seconds=0)) from error
+        except OSError:
+            data = b""  # ECONNRESET is an end like any other
+        if not data:
+            raise ChildLost(self._why())
+        return data
+
+    def _answered_error(self, message: dict[str, Any]) -> Exception:
+        """Return what the child's words mean, if they are words of ours."""
+        kind = message.get("type")
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            if kind == "error":
+                error = from_data(message["error"])
+                str(error)
+                return self._lost(error) if isinstance(error, MemoryExceeded) else error
+            if kind == "fault":
+                return self._lost(Crashed(reason=str(message["fault"])[:300]))
+        return self._lost(Crashed(reason="its answer made no sense"))
+
+    def _lost(self, error: PdfPoolError) -> ChildLost:
+        self.kill()
+        return ChildLost(error)
+
+    def _why(self) -> PdfPoolError | None:
+        """Return what the end of this child says of its document."""
+        self._launcher.await_report(self)
+        return None if self.report is None else _meaning(self.report)
+
+    def alive(self) -> bool:
+        """Whether the child has not ended yet."""
+        if self.report is not None:
+            return False
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._pidfd, selectors.EVENT_READ)
+            return not selector.select(0)
+
+    def kill(self) -> None:
+        """End the child now. Safe from any thread, and after its end."""
+        with self._closing:
+            if self._pidfd >= 0:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the child and give its descriptors back."""
+        self.kill()
+        with self._closing:
+            fd, self._pidfd = self._pidfd, -1
+        if fd >= 0:
+            self._sock.close()
+            os.close(fd)
+
+    def forget(self) -> None:
+        """Close the descriptors in a process that was forked, where the locks may be held."""
+        with contextlib.suppress(OSError):
+            os.close(self._sock.detach())
+            os.close(self._pidfd)
+        self._pidfd = -1
+
+
+def _meaning(report: ExitReport) -> PdfPoolError:
+    """Return the error for a child that ended without an answer."""
+    if report.status >= 0:
+        return Crashed(reason=f"it ended with status {report.status} and no answer")
+    number = -report.status
+    if number in (signal.SIGKILL, signal.SIGABRT):
+        # Not ours, so the kernel's, out of memory; native allocators abort at the limit.
+        return MemoryExceeded()
+    if number == signal.SIGXCPU:
+        return DeadlineExceeded(seconds=report.cpu)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return Crashed(reason=name)
+
+
+class _Launcher:
+    """One launcher process, and the thread that listens to it."""
+
+    def __init__(self, config: SandboxConfig, condition: threading.Condition) -> None:
+        self.changed = condition
+        self.alive = True
+        self.engine: str | None = None
+        self.pushed = 0
+        self.fork_failed_at = -RETRY_SECONDS
+        self.standbys: deque[Child] = deque()
+        self.in_use: dict[int, Child] = {}
+        self.ended = 0
+        self._stderr_logged = 0
+        self._sock, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = _spawn(config.python, theirs.fileno())
+            except BaseException:
+                self._sock.close()
+                raise
+        self.pid = self._process.pid
+        self._greet(config)
+        self._thread = threading.Thread(
+            target=self._listen, name=f"pdfpool-launcher-{self.pid}", daemon=True
+        )
+        _launchers.add(self)
+        try:
+            self._thread.start()
+        except BaseException:
+            self._bury()
+            raise
+
+    def _greet(self, config: SandboxConfig) -> None:
+        hello = {
+            "engine": config.engine,
+            "path": [os.path.abspath(entry) for entry in sys.path],
+            "memory": config.memory,
+            "cpu": config.cpu,
+            "standbys": config.standbys,
+            "parent": os.getpid(),
+        }
+        with contextlib.suppress(OSError):  # dead already: the listener will see it
+            wire.send(self._sock, hello)
+
+    def take(self) -> Child | None:
+        """Return a standby that lives, if there is one; called with `changed` held."""
+        while self.standbys:
+            child = self.standbys.popleft()
+            if child.alive():
+                self.in_use[child.id] = child
+                return child
+            child.close()
+        return None
+
+    def tell(self, kind: str, child_id: int = 0) -> None:
+        with contextlib.suppress(OSError):  # dead: the listener will see it
+            wire.send(self._sock, {"type": kind, "id": child_id})
+
+    def await_report(self, child: Child) -> None:
+        """Wait briefly until it is known how a child ended."""
+        until = time.monotonic() + REPORT_SECONDS
+        with self.changed:
+            while child.report is None and self.alive:
+                if not self.changed.wait(max(0, until - time.monotonic())):
+                    return
+
+    def release(self, child: Child) -> None:
+        with self.changed:
+            self.in_use.pop(child.id, None)
+
+    def close(self) -> None:
+        """End the launcher and with it every child, and wait until they are gone."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(REPORT_SECONDS)
+
+    def _listen(self) -> None:
+        """Take in what the launcher and its children say, until it ends."""
+        reader = wire.DescriptorReader(self._sock)
+        stderr = self._process.stderr
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._sock, selectors.EVENT_READ)
+            selector.register(stderr, selectors.EVENT_READ)  # type: ignore[arg-type]
+            while True:
+                ready = [key.fileobj for key, _ in selector.select()]
+                if stderr in ready and not self._drain(stderr):  # type: ignore[arg-type]
+                    selector.unregister(stderr)  # type: ignore[arg-type]
+                if self._sock in ready and not self._take_in(reader):
+                    break
+        reader.close()
+        self._bury()
+
+    def _take_in(self, reader: wire.DescriptorReader) -> bool:
+        open_still = reader.read()
+        with self.changed:
+            for message, descriptors in reader.frames():
+                self._handle(message, descriptors)
+            self.changed.notify_all()
+        return open_still
+
+    def _handle(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        kind = message["type"]
+        if kind == "ready":
+            self.engine = message["engine"]
+        elif kind == "child":
+            self.pushed += 1
+            self.standbys.append(Child(self, message["id"], message["pid"], descriptors))
+        elif kind == "exit":
+            self._handle_exit(message)
+        elif kind == "fork_failed":
+            self.fork_failed_at = time.monotonic()
+            logger.error("no child can be forked: %s", message["reason"])
+
+    def _handle_exit(self, message: dict[str, Any]) -> None:
+        self.ended += 1
+        report = ExitReport(message["status"], message["peak"], message["cpu"])
+        child = self.in_use.get(message["id"])
+        if child is not None:
+            child.report = report
+            return
+        for standby in [each for each in self.standbys if each.id == message["id"]]:
+            self.standbys.remove(standby)
+            standby.close()
+
+    def _drain(self, stderr: IO[bytes]) -> bool:
+        """Read what was written to standard error; log its beginning, and drop the rest."""
+        data = os.read(stderr.fileno(), _STDERR_CHUNK)
+        if data and self._stderr_logged < _STDERR_LOGGED:
+            self._stderr_logged += len(data)
+            logger.debug("launcher %d: %s", self.pid, data.decode("utf-8", "backslashreplace"))
+        return bool(data)
+
+    def _bury(self) -> None:
+        """End what is left of the launcher, and wake whoever waits for it."""
+        self._process.kill()
+        self._process.wait()
+        with self.changed:
+            self.alive = False
+            standbys, self.standbys = self.standbys, deque()
+            self.changed.notify_all()
+        for child in standbys:
+            child.close()
+        _launchers.discard(self)
+        self._sock.close()
+        self._process.stderr.close()  # type: ignore[union-attr]
+
+    def forget(self) -> None:
+        """Close every descriptor in a process that was forked; the launcher is not its own."""
+        self.alive = False
+        for child in (*self.standbys, *self.in_use.values()):
+            child.forget()
+        self.standbys.clear()
+        with contextlib.suppress(OSError):
+            os.close(self._sock.detach())
+        self._process.stderr.close()  # type: ignore[union-attr]
+        self._process.returncode = 0  # so that nobody here waits for another's child
+
+
+def _spawn(python: str, fd: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [python, "-I", "-X", "utf8", "-c", _BOOTSTRAP, str(fd)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=(fd,),
+        cwd="/",
+        env={"LC_ALL": "C.UTF-8", "PATH": os.defpath},
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
+class Sandbox:
+    """Gives out children, each good for one document; starts its launcher on first use."""
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self._config = config
+        self._changed = threading.Condition()
+        self._launcher: _Launcher | None = None
+        self._starting = False
+        self._failed_at = -RETRY_SECONDS
+        self._closed = False
+        self._launchers_started = 0
+        self._children_used = 0
+        self._children_ended_before = 0
+
+    def child(self, deadline: float) -> Child:
+        """Return a child that has read nothing yet; give it back with `release`.
+
+        Args:
+            deadline: Instant (``time.monotonic``) until which to wait for one.
+
+        Raises:
+            Unavailable: There is none to be had.
+        """
+        until = min(deadline, time.monotonic() + START_SECONDS)
+        launcher = self._ready_launcher(until)
+        with self._changed:
+            child = launcher.take()
+        if child is None:
+            launcher.tell("want")
+            child = self._await_standby(launcher, until)
+        launcher.tell("taken", child.id)
+        self._children_used += 1
+        return child
+
+    def release(self, child: Child) -> None:
+        """End a child that is not needed any more."""
+        child.close()
+        child._launcher.release(child)
+
+    def stats(self) -> SandboxStats:
+        """Return the sandbox's state at this instant."""
+        with self._changed:
+            launcher = self._launcher
+            alive = launcher is not None and launcher.alive
+            return SandboxStats(
+                launcher_pid=launcher.pid if launcher and alive else None,
+                engine=launcher.engine if launcher else None,
+                standbys=len(launcher.standbys) if launcher else 0,
+                launchers_started=self._launchers_started,
+                children_used=self._children_used,
+                children_ended=self._children_ended_before + (launcher.ended if launcher else 0),
+            )
+
+    def close(self) -> None:
+        """End the launcher and every child; `child` is refused from now on."""
+        with self._changed:
+            self._closed = True
+            launcher = self._launcher
+            self._changed.notify_all()
+        if launcher is not None:
+            launcher.close()
+
+    def _ready_launcher(self, until: float) -> _Launcher:
+        """Return a live launcher; the first who finds none starts it, the others wait."""
+        with self._changed:
+            while self._starting:
+                self._wait(until)
+            if self._closed:
+                raise Unavailable("The service is shutting down; try again in a moment.")
+            if self._launcher is not None and self._launcher.alive:
+                return self._launcher
+            if time.monotonic() - self._failed_at < RETRY_SECONDS:
+                raise Unavailable()
+            if self._launcher is not None:
+                self._children_ended_before += self._launcher.ended
+            self._starting = True
+        return self._start()
+
+    def _start(self) -> _Launcher:
+        launcher = None
+        try:
+            launcher = _Launcher(self._config, self._changed)
+        except (OSError, RuntimeError, ValueError) as error:
+            logger.error("the launcher cannot be started: %s", error)  # noqa: TRY400
+            raise Unavailable() from error
+        finally:
+            with self._changed:
+                self._starting = False
+                self._launchers_started += 1
+                self._launcher = launcher
+                if launcher is None:
+                    self._failed_at = time.monotonic()
+                self._changed.notify_all()
+        return launcher
+
+    def _await_standby(self, launcher: _Launcher, until: float) -> Child:
+        with self._changed:
+            while (child := launcher.take()) is None:
+                if not launcher.alive:
+                    if launcher.pushed == 0:
+                        self._failed_at = time.monotonic()
+                        logger.error("the launcher ended before it could fork a child")
+                    raise Unavailable()
+                if time.monotonic() - launcher.fork_failed_at < RETRY_SECONDS:
+                    raise Unavailable()
+                self._wait(until)
+            return child
+
+    def _wait(self, until: float) -> None:
+        seconds = until - time.monotonic()
+        if seconds <= 0:
+            raise Unavailable()
+        self._changed.wait(seconds)
+
+
+_launchers: weakref.WeakSet[_Launcher] = weakref.WeakSet()
+
+
+def _forget_launchers() -> None:
+    """In a forked process: its parent's launchers are not its own."""
+    for launcher in list(_launchers):
+        launcher.forget()
+    _launchers.clear()
+
+
+def _close_launchers() -> None:
+    for launcher in list(_launchers):
+        launcher.close()
+
+
+os.register_at_fork(after_in_child=_forget_launchers)
+atexit.register(_close_launchers)
