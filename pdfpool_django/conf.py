@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.shortcuts import resolve_url
 
 from pdfpool_django.backends.base import BackendConfig
 from pdfpool_django.model import MIB, Limits
@@ -157,3 +159,18 @@ def load() -> Config:
         caller_requests=value["CALLER_REQUESTS"],
         max_upload=value["MAX_UPLOAD"],
     )
+
+
+def login_url() -> str:
+    """Return the path at which people log in."""
+    return quote(resolve_url(settings.LOGIN_URL), safe="/:?&=%#")
+
+
+def upload_memory() -> int:
+    """Return how many bytes of an upload stay in memory, at most."""
+    return settings.FILE_UPLOAD_MAX_MEMORY_SIZE
+
+
+def upload_directory() -> str | None:
+    """Return the folder of an upload's temporary file; ``None`` for the system's."""
+    return settings.FILE_UPLOAD_TEMP_DIR

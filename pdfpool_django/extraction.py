@@ -8,28 +8,21 @@ import hashlib
 import hmac
 import json
 import logging
-import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import IO, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from django.core.files.base import File
-
-from pdfpool_django import runtime
+from pdfpool_django import runtime, sources
 from pdfpool_django.backends.base import Run
-from pdfpool_django.errors import InvalidRequest, NotAPdf, PdfPoolError
+from pdfpool_django.errors import PdfPoolError
 from pdfpool_django.model import Event, Extraction, Page, PageSelection, Request
-from pdfpool_django.sandbox import descriptors
 from pdfpool_django.sandbox.descriptors import Descriptor
 
+if TYPE_CHECKING:
+    from pdfpool_django.sources import Source
+
 logger = logging.getLogger("pdfpool_django.extraction")
-
-Source = bytes | bytearray | memoryview | str | os.PathLike[str] | IO[bytes] | File
-
-HEADER = b"%PDF-"
-HEADER_WITHIN = 1024
-"""Bytes at a file's start in which readers look for the header (ISO 32000-1, annex H, note 13)."""
 
 _SMALL = 1024 * 1024
 _LOGGED_KEY = 12
@@ -216,7 +209,7 @@ def submit(
     source: Source | Descriptor,
     *,
     caller: str,
-    pages: str | int | Iterable[int] | None = None,
+    pages: str | int | Iterable[int] | PageSelection | None = None,
     password: str | None = None,
 ) -> Run:
     """Have a document read, and return this caller's share in it, to be left when done.
@@ -230,7 +223,7 @@ def submit(
     """
     _check(caller, password)
     selection = PageSelection.parse(pages)
-    return _submit_document(describe(source), caller, selection, password)
+    return _submit_document(sources.describe(source), caller, selection, password)
 
 
 async def _asubmit(
@@ -244,7 +237,9 @@ async def _asubmit(
     selection = PageSelection.parse(pages)
     # What takes long, a large file or a slow one, does so in a thread.
     small = isinstance(source, bytes) and len(source) <= _SMALL
-    document = describe(source) if small else await asyncio.to_thread(describe, source)
+    document = (
+        sources.describe(source) if small else await asyncio.to_thread(sources.describe, source)
+    )
     return _submit_document(document, caller, selection, password)
 
 
@@ -253,61 +248,6 @@ def _check(caller: str, password: str | None) -> None:
         raise TypeError(f"caller must be a string that is not empty, not {caller!r}")
     if password is not None and not isinstance(password, str):
         raise TypeError(f"password must be a string, not {type(password).__name__}")
-
-
-def describe(source: Source | Descriptor) -> Descriptor:
-    """Return the document that `source` holds, hashed.
-
-    Raises:
-        InvalidRequest: It is empty.
-        NotAPdf: It has no PDF header where readers look for one.
-        OSError: It cannot be read.
-        TypeError: It is nothing that holds a document.
-    """
-    document = _descriptor(source)
-    try:
-        if document.size == 0:
-            raise InvalidRequest("The file is empty; send one that is not.")
-        if HEADER not in document.head(HEADER_WITHIN):
-            raise NotAPdf
-        document.sha256  # noqa: B018 - computed here, where it may take its time
-    except BaseException:
-        document.close()
-        raise
-    return document
-
-
-def _descriptor(source: Any) -> Descriptor:
-    if isinstance(source, Descriptor):
-        return source
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return descriptors.from_bytes(source)
-    if isinstance(source, (str, os.PathLike)):
-        return descriptors.from_path(source)
-    if isinstance(source, File):
-        return _from_django(source)
-    if hasattr(source, "read"):
-        return descriptors.from_file(_unwrapped(source))
-    raise TypeError(f"a document cannot be read from {type(source).__name__}")
-
-
-def _from_django(source: File) -> Descriptor:
-    """Take a Django file; one that is closed (a `FieldFile` not opened yet) is opened and closed."""
-    closed = source.closed
-    if closed:
-        source.open("rb")
-    try:
-        return descriptors.from_file(_unwrapped(source))
-    finally:
-        if closed:
-            source.close()
-
-
-def _unwrapped(file: Any) -> IO[bytes]:
-    """Return the file inside Django's and `tempfile`'s wrappers, where there is one."""
-    while not isinstance(file, descriptors.SPOOLED) and hasattr(file, "file"):
-        file = file.file
-    return file  # type: ignore[no-any-return]
 
 
 def _submit_document(

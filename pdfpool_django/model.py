@@ -58,7 +58,7 @@ class PageSelection:
     ranges: tuple[PageRange, ...]
 
     @classmethod
-    def parse(cls, pages: str | int | Iterable[int] | None) -> PageSelection | None:
+    def parse(cls, pages: str | int | Iterable[int] | PageSelection | None) -> PageSelection | None:
         """Return the selection that `pages` asks for; ``None`` means every page.
 
         Args:
@@ -70,8 +70,8 @@ class PageSelection:
             InvalidRequest: It is none of these, or names page 0 or a range
                 that runs backwards.
         """
-        if pages is None:
-            return None
+        if pages is None or isinstance(pages, PageSelection):
+            return pages
         if isinstance(pages, str):
             return cls._parse_text(pages)
         if isinstance(pages, int) and not isinstance(pages, bool):

@@ -38,9 +38,14 @@ class Mutex:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         self._inside.add(threading.get_ident())
-        acquired = self._lock.acquire(blocking, timeout)
-        if not acquired:
-            self._inside.discard(threading.get_ident())
+        acquired = False
+        try:
+            acquired = self._lock.acquire(blocking, timeout)
+        finally:
+            # Waiting for a lock can be interrupted, by a signal or a greenlet's timeout.
+            if not acquired:
+                self._inside.discard(threading.get_ident())
+                self._do_deferred()
         return acquired
 
     def release(self) -> None:
@@ -50,7 +55,11 @@ class Mutex:
         self._inside.discard(threading.get_ident())
         for act in acts:
             act()
+        self._do_deferred()
+
+    def _do_deferred(self) -> None:
         while self._deferred:
+            # Another thread may have been quicker.
             with contextlib.suppress(IndexError):
                 self._deferred.popleft()()
 

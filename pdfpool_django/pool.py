@@ -81,6 +81,16 @@ class _Worker:
             target=self._work, name=f"pdfpool-job-{id(self):x}", daemon=True
         )
 
+    def start(self) -> Exception | None:
+        """Start the thread, or return why there is none to be had."""
+        try:
+            self.thread.start()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the job cannot run
+            # It reaches everybody who waits: nothing of the one who happens to be here may stick.
+            error.__context__ = None
+            return error.with_traceback(None)
+        return None
+
     def hand(self, job: Job) -> None:
         """Give the idle worker a job; called under the mutex."""
         self._job = job
@@ -310,20 +320,23 @@ class Pool:
         if self._idle:
             self._idle.pop().hand(job)
             return
-        worker = _Worker(self, job)
-        self._threads += 1
+        worker = self._new_worker(job)
         self._mutex.later(lambda: self._start_worker(worker, job))
+
+    def _new_worker(self, job: Job) -> _Worker:
+        self._threads += 1
+        return _Worker(self, job)
 
     def _start_worker(self, worker: _Worker, job: Job) -> None:
         """Start a thread, outside the mutex; if there is none to be had, try for the next job."""
-        try:
-            worker.thread.start()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job cannot run
+        while (error := worker.start()) is not None:
             with self._mutex:
                 self._threads -= 1
                 successor = self._end(job, Failed(error, crashed=True))
-                if successor is not None:
-                    self._assign(successor)
+                if successor is None:
+                    return
+                # No thread is ever idle while a job waits, so it takes a new one, too.
+                worker, job = self._new_worker(successor), successor
 
     def _end(self, job: Job, outcome: Returned | Failed) -> Job | None:
         """End a running job in one step; return the one that gets its slot."""

@@ -6,7 +6,7 @@ import contextlib
 import io
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pdfpool_django.errors import InvalidPdf, MemoryExceeded, PdfPoolError
@@ -89,7 +89,10 @@ class Session:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._document: OpenDocument | None = None
-        self._calls = {"open": self._open, "pages": self._pages}
+        self._calls: dict[str, Callable[..., Answer]] = {
+            "open": self._open,
+            "pages": self._pages,
+        }
 
     def handle(
         self, call: str, arguments: dict[str, Any], file: io.BufferedIOBase | None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
 from importlib import resources
-from typing import Any
+from typing import IO, Any, cast
 
 import pypdf
 from pypdf import PageObject, PasswordType, PdfReader
@@ -163,7 +163,7 @@ class PypdfEngine(Engine):
     def open(self, file: io.BufferedIOBase, password: str | None, max_pages: int) -> PypdfDocument:
         # A tree has inner nodes, too, which are not pages.
         pypdf.overwrite_configuration(page_tree_maximum_entries=2 * max_pages + 100)
-        reader = PdfReader(file)  # which tries the empty password by itself
+        reader = PdfReader(cast(IO[bytes], file))  # tries the empty password by itself
         if reader.is_encrypted:
             _unlock(reader, password)
         return PypdfDocument(reader, max_pages)

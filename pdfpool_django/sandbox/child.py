@@ -84,7 +84,7 @@ class _Server:
             wire.send(self._sock, {"type": "error", "error": error.as_data()})
         except (BrokenPipeError, ConnectionResetError):
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the web process is told, whatever it is
             if is_out_of_memory(error):
                 self._give_up()
             wire.send(self._sock, {"type": "fault", "fault": describe(error)})
@@ -97,7 +97,7 @@ class _Server:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether a `MemoryError` is anywhere in the chain: libraries wrap it in errors of their own."""
+    """Whether a `MemoryError` is anywhere in the chain: libraries wrap it in their own."""
     seen: set[int] = set()
     waiting = [error]
     while waiting:

@@ -13,9 +13,6 @@ from typing import IO, Any, Self
 
 _CHUNK = 1024 * 1024
 
-SPOOLED = tempfile.SpooledTemporaryFile
-"""A file that must not be asked for its descriptor: that alone would write it out."""
-
 
 class Descriptor:
     """A document that can be read, and not written, through `fd`; closed with `close`."""

@@ -333,14 +333,14 @@ class _Launcher:
     def _listen(self) -> None:
         """Take in what the launcher and its children say, until it ends."""
         reader = wire.DescriptorReader(self._sock)
-        stderr = self._process.stderr
+        stderr: Any = self._process.stderr
         with selectors.DefaultSelector() as selector:
             selector.register(self._sock, selectors.EVENT_READ)
-            selector.register(stderr, selectors.EVENT_READ)  # type: ignore[arg-type]
+            selector.register(stderr, selectors.EVENT_READ)
             while True:
                 ready = [key.fileobj for key, _ in selector.select()]
-                if stderr in ready and not self._drain(stderr):  # type: ignore[arg-type]
-                    selector.unregister(stderr)  # type: ignore[arg-type]
+                if stderr in ready and not self._drain(stderr):
+                    selector.unregister(stderr)
                 if self._sock in ready and not self._take_in(reader):
                     break
         reader.close()
@@ -413,7 +413,7 @@ class _Launcher:
 
 
 def _spawn(python: str, fd: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 - the site's own interpreter and our own words
         [python, "-I", "-X", "utf8", "-c", _BOOTSTRAP, str(fd)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

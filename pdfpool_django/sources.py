@@ -1,0 +1,91 @@
+"""From whatever holds a document to a descriptor that a child can read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import IO, TYPE_CHECKING, Any
+
+from django.core.files.base import File
+from django.core.files.utils import FileProxyMixin
+
+from pdfpool_django.errors import InvalidRequest, NotAPdf
+from pdfpool_django.sandbox import descriptors
+from pdfpool_django.sandbox.descriptors import Descriptor
+
+if TYPE_CHECKING:
+    Source = bytes | bytearray | memoryview | str | os.PathLike[str] | IO[bytes] | File[Any]
+
+HEADER = b"%PDF-"
+HEADER_WITHIN = 1024
+"""Bytes at a file's start in which readers look for the header (ISO 32000-1, annex H, note 13)."""
+
+
+def describe(source: Source | Descriptor) -> Descriptor:
+    """Return the document that `source` holds, hashed.
+
+    Raises:
+        InvalidRequest: It is empty.
+        NotAPdf: It has no PDF header where readers look for one.
+        OSError: It cannot be read.
+        TypeError: It is nothing that holds a document.
+    """
+    document = _descriptor(source)
+    try:
+        if document.size == 0:
+            raise InvalidRequest("The file is empty; send one that is not.")
+        if HEADER not in document.head(HEADER_WITHIN):
+            raise NotAPdf
+        document.sha256  # noqa: B018 - computed here, where it may take its time
+    except BaseException:
+        document.close()
+        raise
+    return document
+
+
+def _descriptor(source: Any) -> Descriptor:
+    if isinstance(source, Descriptor):
+        return source
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return descriptors.from_bytes(source)
+    if isinstance(source, (str, os.PathLike)):
+        return descriptors.from_path(source)
+    if isinstance(source, File):
+        return _from_django(source)
+    if hasattr(source, "read"):
+        return from_file(source)
+    raise TypeError(f"a document cannot be read from {type(source).__name__}")
+
+
+def _from_django(source: File[Any]) -> Descriptor:
+    """Take a Django file; one that is closed, like a fresh `FieldFile`, is closed again."""
+    closed = source.closed
+    if closed:
+        source.open("rb")
+    try:
+        return from_file(source)
+    finally:
+        if closed:
+            source.close()
+
+
+def from_file(file: Any, sha256: str | None = None) -> Descriptor:
+    """Return the document in a binary file, its wrappers taken off; see `descriptors.from_file`."""
+    return descriptors.from_file(_unwrapped(file), sha256)
+
+
+def _unwrapped(file: Any) -> Any:
+    """Return the file inside wrappers that add nothing to its bytes.
+
+    A storage's own class may well add something, as one that decrypts does:
+    it is known by a ``read`` of its own.
+    """
+    while _is_proxy(file):
+        file = file.file
+    return file
+
+
+def _is_proxy(file: Any) -> bool:
+    if isinstance(file, tempfile._TemporaryFileWrapper):
+        return True
+    return isinstance(file, FileProxyMixin) and type(file).read is FileProxyMixin.read

@@ -1,0 +1,234 @@
+"""Taking in an uploaded document: counted and hashed while it comes, and bounded."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.http import HttpRequest
+from django.http.multipartparser import MultiPartParserError
+from django.http.request import RawPostDataException, UnreadablePostError
+
+from pdfpool_django import conf, sources
+from pdfpool_django.errors import FileTooLarge, InvalidRequest, PdfPoolError
+from pdfpool_django.model import PageSelection
+from pdfpool_django.sandbox import descriptors
+from pdfpool_django.sandbox.descriptors import Descriptor
+
+FILE_FIELD = "file"
+PASSWORD_HEADER = "Pdfpool-Password"  # noqa: S105 - a name, not a secret
+RAW_TYPE = "application/pdf"
+MULTIPART_TYPE = "multipart/form-data"
+
+_FIELDS = {"pages", "password", "csrfmiddlewaretoken"}
+_QUERY = {"pages"}
+_CHUNK = 64 * 1024
+_FORM_OVERHEAD = 64 * 1024
+_MAX_NAME = 60
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What a request asks for."""
+
+    document: Descriptor
+    pages: PageSelection | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def check_length(request: HttpRequest, limit: int) -> None:
+    """Refuse a body that announces itself as too long, before a byte of it is read.
+
+    Raises:
+        FileTooLarge: It does.
+    """
+    length = _content_length(request) or 0
+    allowance = 0 if request.content_type == RAW_TYPE else _FORM_OVERHEAD
+    if length > limit + allowance:
+        raise FileTooLarge(limit=limit)
+
+
+def watch(request: HttpRequest, limit: int) -> None:
+    """Have the files of a form counted and hashed when it is parsed, which must not be done yet."""
+    request.upload_handlers.insert(0, _Watch(request, limit))
+
+
+def receive(request: HttpRequest, limit: int) -> Upload:
+    """Take in the document and the options of a request.
+
+    Raises:
+        PdfPoolError: There is none, or more than one, or it is too large; an
+            option is unknown or wrong.
+    """
+    _check_names(request.GET, _QUERY)
+    if request.content_type == RAW_TYPE:
+        options: Mapping[str, Any] = request.GET
+        pages = PageSelection.parse(options.get("pages"))
+        return Upload(_receive_raw(request, limit), pages, _password(request, {}))
+    if request.content_type != MULTIPART_TYPE:
+        raise InvalidRequest(
+            "The request has no file; send one as the form field “%(field)s”, "
+            "or as the body with the type %(type)s.",
+            field=FILE_FIELD,
+            type=RAW_TYPE,
+        )
+    return _receive_form(request, limit)
+
+
+def _check_names(given: Mapping[str, Any], known: set[str]) -> None:
+    if "password" in given and "password" not in known:
+        raise InvalidRequest(
+            "A password must not be in the address, which servers log; send it as the form "
+            "field “password” or the header %(header)s.",
+            header=PASSWORD_HEADER,
+        )
+    for name in given:
+        if name not in known:
+            raise InvalidRequest(
+                "There is no option “%(name)s”; the options are pages and password.",
+                name=name[:_MAX_NAME],
+            )
+
+
+def _password(request: HttpRequest, fields: Mapping[str, Any]) -> str | None:
+    password = fields.get("password") or request.headers.get(PASSWORD_HEADER)
+    return password or None
+
+
+def _receive_form(request: HttpRequest, limit: int) -> Upload:
+    try:
+        fields, files = request.POST, request.FILES
+    except (MultiPartParserError, RawPostDataException, UnreadablePostError, OSError) as error:
+        raise InvalidRequest("The upload is broken or stopped early; send it again.") from error
+    watcher = next((each for each in request.upload_handlers if isinstance(each, _Watch)), None)
+    if watcher is not None and watcher.refused is not None:
+        raise watcher.refused
+    _check_names(fields, _FIELDS)
+    pages = PageSelection.parse(fields.get("pages") or request.GET.get("pages"))
+    file = _only_file(files)
+    if file.size is not None and file.size > limit:
+        raise FileTooLarge(limit=limit)
+    sha256 = None if watcher is None else watcher.sha256
+    document = sources.from_file(file, sha256)
+    file.close()
+    return Upload(document, pages, _password(request, fields))
+
+
+def _only_file(files: Any) -> UploadedFile[bytes]:
+    found = files.getlist(FILE_FIELD)
+    if not found or len(files) > 1:
+        other = ", ".join(sorted(set(files) - {FILE_FIELD}))[:_MAX_NAME]
+        raise InvalidRequest(
+            "The form has no file named “%(field)s”%(other)s; choose one and send it again.",
+            field=FILE_FIELD,
+            other=f" but “{other}”" if other else "",
+        )
+    if len(found) > 1:
+        raise InvalidRequest("The form has more than one file; send them one by one.")
+    file: UploadedFile[bytes] = found[0]
+    return file
+
+
+class _Watch(FileUploadHandler):
+    """Counts and hashes the file of a form, and stops what is too much; keeps nothing itself."""
+
+    chunk_size = _CHUNK
+
+    def __init__(self, request: HttpRequest, limit: int) -> None:
+        super().__init__(request)
+        self._limit = limit
+        self._count = 0
+        self._files = 0
+        self._digest = hashlib.sha256()
+        self.refused: PdfPoolError | None = None
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        self._files += 1
+        if self._files > 1:
+            self._refuse(InvalidRequest("The form has more than one file; send them one by one."))
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:  # noqa: ARG002
+        self._count += len(raw_data)
+        if self._count > self._limit:
+            self._refuse(FileTooLarge(limit=self._limit))
+        self._digest.update(raw_data)
+        return raw_data
+
+    def file_complete(self, file_size: int) -> None:  # noqa: ARG002
+        return None
+
+    def _refuse(self, error: PdfPoolError) -> None:
+        self.refused = error
+        raise StopUpload(connection_reset=True)
+
+
+def _receive_raw(request: HttpRequest, limit: int) -> Descriptor:
+    digest = hashlib.sha256()
+    count = 0
+    with _Spool() as spool:
+        for chunk in _raw_chunks(request):
+            count += len(chunk)
+            if count > limit:
+                raise FileTooLarge(limit=limit)
+            digest.update(chunk)
+            spool.write(chunk)
+        expected = _content_length(request)
+        if expected is not None and count < expected:
+            raise InvalidRequest("The upload stopped before its end; send it again.")
+        return descriptors.from_file(spool.file, digest.hexdigest())
+
+
+def _raw_chunks(request: HttpRequest) -> Iterator[bytes]:
+    stream: Any = request
+    if _content_length(request) is None and request.META.get("wsgi.input_terminated"):
+        # A chunked body: Django takes it for an empty one, the server knows its end.
+        stream = request.META["wsgi.input"]
+    try:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+    except OSError as error:
+        raise InvalidRequest("The upload stopped before its end; send it again.") from error
+
+
+def _content_length(request: HttpRequest) -> int | None:
+    try:
+        return int(request.META["CONTENT_LENGTH"])
+    except (KeyError, ValueError):
+        return None
+
+
+class _Spool:
+    """Bytes in memory, up to where Django would write an upload to a file, too."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = io.BytesIO()
+        self._memory = conf.upload_memory()
+        self._in_memory = True
+
+    def write(self, data: bytes) -> None:
+        if self._in_memory and self.file.tell() + len(data) > self._memory:
+            self._move()
+        self.file.write(data)
+
+    def _move(self) -> None:
+        with self.file as before:
+            self.file = tempfile.TemporaryFile(dir=conf.upload_directory())  # noqa: SIM115
+            self.file.write(before.getvalue())  # type: ignore[attr-defined]
+        self._in_memory = False
+
+    def __enter__(self) -> _Spool:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.file.close()

@@ -1,0 +1,184 @@
+"""The extraction view, the page for people, and what tells how the pool is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.middleware.csrf import CsrfViewMiddleware
+from django.shortcuts import render
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_post_parameters
+
+from pdfpool_django import callers, conf, extraction, http, runtime, uploads
+from pdfpool_django.errors import (
+    Forbidden,
+    InternalError,
+    NotAuthenticated,
+    PdfPoolError,
+)
+from pdfpool_django.forms import UploadForm
+from pdfpool_django.model import Extraction
+
+logger = logging.getLogger("pdfpool_django.views")
+
+_TYPES = ["application/json", "text/plain"]
+
+
+class _CsrfCheck(CsrfViewMiddleware):
+    """Django's own check, run when the view says so; tells the reason instead of a page."""
+
+    def _reject(self, request: HttpRequest, reason: str) -> Any:  # noqa: ARG002
+        return reason
+
+
+def _check_csrf(request: HttpRequest) -> None:
+    def protected(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - it is only looked at
+        return HttpResponse()
+
+    check = _CsrfCheck(lambda _: HttpResponse())
+    check.process_request(request)
+    reason = check.process_view(request, protected, (), {})
+    if reason is not None:
+        raise Forbidden
+
+
+# The view settles who asks, and how much, before a form is parsed; so the
+# middlewares that would parse it, or answer with a page, are kept out. No
+# transaction is held while a job waits.
+_outermost: Any = [
+    csrf_exempt,
+    login_not_required,
+    transaction.non_atomic_requests,
+    sensitive_post_parameters("password"),
+]
+
+
+class UploadedDocumentView(View):
+    """Reads the document that a request brings; what becomes of the result is a subclass's."""
+
+    def extract(self, request: HttpRequest) -> Extraction:
+        """Return the text of the document that the request brings.
+
+        Raises:
+            PdfPoolError: The request was refused, or the document cannot be read.
+        """
+        config = conf.load()
+        caller = callers.caller_of(request)
+        with callers.open_requests().one(caller, config.caller_requests):
+            uploads.check_length(request, config.max_upload)
+            uploads.watch(request, config.max_upload)
+            if not callers.authenticates_by_header():
+                _check_csrf(request)
+            upload = uploads.receive(request, config.max_upload)
+            with extraction.submit(
+                upload.document, caller=caller, pages=upload.pages, password=upload.password
+            ) as run:
+                return run.result()
+
+    def answer_to(self, request: HttpRequest, respond: Callable[[Extraction], Any]) -> Any:
+        """Return the response to the extraction, or the one to what went wrong."""
+        try:
+            return respond(self.extract(request))
+        except PdfPoolError as error:
+            return self.respond_to_error(request, error)
+        except Exception:
+            logger.exception("an extraction request failed")
+            return self.respond_to_error(request, InternalError())
+
+    def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
+        """Return the response to an error."""
+        raise NotImplementedError
+
+
+@method_decorator(_outermost, name="dispatch")
+class ExtractView(UploadedDocumentView):
+    """``POST`` a document, get its text: as JSON, or as plain text where that is asked for."""
+
+    http_method_names = ["post", "options"]  # noqa: RUF012 - as Django declares it
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = self.answer_to(
+            request, lambda result: self.respond(request, result)
+        )
+        return response
+
+    def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
+        """Return the response to a result."""
+        if request.get_preferred_type(_TYPES) == "text/plain":
+            response = HttpResponse(result.text, content_type="text/plain; charset=utf-8")
+            response["Pdfpool-Complete"] = "true" if result.complete else "false"
+        else:
+            response = JsonResponse(result.as_dict(), json_dumps_params={"ensure_ascii": False})
+        response["Cache-Control"] = "no-store"
+        response["Vary"] = "Accept"
+        return response
+
+    def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:  # noqa: ARG002
+        return http.problem_response(error)
+
+
+@method_decorator(_outermost, name="dispatch")
+class UploadView(UploadedDocumentView):
+    """A page for people: a form that answers with a page of text."""
+
+    http_method_names = ["get", "head", "post", "options"]  # noqa: RUF012 - as Django declares it
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            callers.caller_of(request)
+        except NotAuthenticated:
+            return redirect_to_login(request.get_full_path())
+        return self._page(request, {"form": UploadForm()})
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = self.answer_to(
+            request,
+            lambda result: self._page(request, {"form": UploadForm(), "extraction": result}),
+        )
+        return response
+
+    def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
+        if isinstance(error, NotAuthenticated):
+            return redirect_to_login(request.get_full_path())
+        shown = {"title": http.title_of(error), "detail": http.detail_of(error)}
+        context = {"form": UploadForm(), "problem": shown}
+        response = self._page(request, context, http.status_of(error))
+        return http.with_error_headers(response, error)
+
+    def _page(
+        self, request: HttpRequest, context: dict[str, Any], status: int = 200
+    ) -> HttpResponse:
+        response = render(request, "pdfpool_django/upload.html", context, status=status)
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+@login_not_required
+def health(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """Answer 200 while requests can be served, busy or not; else 503, and why."""
+    state = runtime.state()
+    body = {"available": state.available, "reason": state.reason}
+    response = JsonResponse(body, status=200 if state.available else 503)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@login_not_required
+def status(request: HttpRequest) -> HttpResponse:
+    """Tell staff how the pool is."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return http.problem_response(NotAuthenticated())
+    if not user.is_staff:
+        return http.problem_response(Forbidden("Only staff may see the pool's state."))
+    response = JsonResponse(runtime.state().as_dict())
+    response["Cache-Control"] = "no-store"
+    return response
