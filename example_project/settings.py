@@ -58,6 +58,7 @@ DATABASES = {
 }
 
 LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 LOGIN_REDIRECT_URL = "pdfpool:upload"

@@ -41,19 +41,7 @@ RETRY_SECONDS = 1.0
 REPORT_SECONDS = 1.0
 """Seconds that the end of a child's socket waits for the report of how it ended."""
 
-_BOOTSTRAP = """\
-import json, socket, struct, sys
-sock = socket.socket(fileno=int(sys.argv[1]))
-def read(size):
-    data = b""
-    while len(data) < size:
-        data += sock.recv(size - len(data)) or sys.exit(1)
-    return data
-hello = json.loads(read(struct.unpack("!II", read(8))[0]))
-sys.path += [entry for entry in hello["path"] if entry not in sys.path]
-from pdfpool_django.sandbox.launcher import main
-main(sock, hello)
-"""
+_BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap.py")
 
 _STDERR_CHUNK = 4096
 _STDERR_LOGGED = 64 * 1024
@@ -414,7 +402,7 @@ class _Launcher:
 
 def _spawn(python: str, fd: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - the site's own interpreter and our own words
-        [python, "-I", "-X", "utf8", "-c", _BOOTSTRAP, str(fd)],
+        [python, "-I", "-X", "utf8", _BOOTSTRAP, str(fd)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
