@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import io
 import logging
 import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
-from importlib import resources
+from importlib import import_module, resources
 from typing import IO, Any, cast
 
 import pypdf
@@ -32,6 +34,21 @@ MAX_METADATA = 2000
 
 _MAX_LABEL = 100
 _MAX_FORM_DEPTH = 4
+# What pypdf imports only when a document needs it, which is too late in a child.
+_LAZY_MODULES = (
+    "brotli",
+    "pypdf._codecs.core_font_metrics",
+    "pypdf._crypt_providers._fallback",
+    "pypdf.filters",
+    "pypdf.generic._image_inline",
+    "pypdf.xmp",
+)
+_CODECS = (
+    *("ascii", "charmap", "cp1252", "latin-1", "mac-roman", "raw-unicode-escape"),
+    *("unicode-escape", "utf-16", "utf-16-be", "utf-16-le", "utf-8-sig"),
+    *("big5", "big5hkscs", "cp932", "cp949", "cp950", "euc-jp", "euc-kr", "gb18030", "gb2312"),
+    *("gbk", "iso2022-jp", "johab", "shift-jis"),
+)
 _WARM_FILES = ("plain.pdf", "aes.pdf", "rc4.pdf")
 
 _METADATA = {
@@ -145,6 +162,11 @@ class PypdfEngine(Engine):
         warnings.simplefilter("ignore")
         logging.getLogger("pypdf").propagate = False
         logging.getLogger("pypdf").addHandler(logging.NullHandler())
+        for name in _LAZY_MODULES:
+            with contextlib.suppress(ImportError):
+                import_module(name)
+        for name in _CODECS:
+            codecs.lookup(name)
         self._samples = [_sample(name) for name in _WARM_FILES]
         for sample in self._samples:
             self._read(sample)
