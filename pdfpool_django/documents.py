@@ -130,8 +130,9 @@ class Session:
                 yield from self._pages_from_one_child(remaining)
             except ChildLost as lost:
                 self._drop_child()
-                alone = remaining.done == read_before
-                page = self._after_loss(lost, remaining.first, alone)
+                if remaining:  # else it has said all, and only not that this is all
+                    alone = remaining.done == read_before
+                    page = self._after_loss(lost, remaining.first, alone)
             except PdfPoolError as error:
                 self.error = error
             if page is not None:
@@ -159,7 +160,7 @@ class Session:
         if frame is None or child.receive(self._deadline, 0) is not None:
             raise self._garbled()
         try:
-            return _opened(frame.message)
+            return _opened(frame.message, self._limits.max_pages)
         except _Garbled as error:
             raise self._garbled() from error
 
@@ -329,9 +330,9 @@ def read(
 # What a child says is checked here, before it is believed.
 
 
-def _opened(part: dict[str, Any]) -> Opened:
+def _opened(part: dict[str, Any], max_pages: int) -> Opened:
     count, metadata = part.get("page_count"), part.get("metadata")
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 2**31:
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= max_pages:
         raise _Garbled
     if not isinstance(metadata, dict):
         raise _Garbled

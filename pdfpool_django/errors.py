@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, TypedDict
+
+from pdfpool_django.text import clean
+
+_MAX_TEMPLATE = 1000
+_MAX_PARAM = 2000
+# Without a width or precision, by which four bytes of template fill the memory.
+_PLACEHOLDER = re.compile(r"%(?:%|\(\w+\)[sdg])", re.ASCII)
 
 
 class ErrorDict(TypedDict):
@@ -196,8 +204,37 @@ ERROR_CLASSES: dict[str, type[PdfPoolError]] = {
 def from_data(data: dict[str, Any]) -> PdfPoolError:
     """Return the error that `PdfPoolError.as_data` described.
 
+    The data may come from a child: its sentence is bounded, and can be said.
+
     Raises:
         KeyError: The data is incomplete, or its code is not a known one.
+        TypeError: A part of it is of the wrong type.
+        ValueError: Its sentence is none.
     """
     cls = ERROR_CLASSES[data["code"]]
-    return cls(data["template"], retry_after=data["retry_after"], **data["params"])
+    template, retry_after, params = data["template"], data["retry_after"], data["params"]
+    if not isinstance(template, str) or not isinstance(params, dict):
+        raise TypeError("the template is no text, or the parameters are no mapping")
+    _check_template(template)
+    plain = {name: _plain(value) for name, value in params.items()}
+    error = cls(template, retry_after=_plain(retry_after), **plain)
+    try:
+        str(error)
+    except OverflowError as cause:
+        raise ValueError("a number is too large for its sentence") from cause
+    return error
+
+
+def _check_template(template: str) -> None:
+    if len(template) > _MAX_TEMPLATE or not template.isprintable():
+        raise ValueError("a template is too long, or not printable")
+    if "%" in _PLACEHOLDER.sub("", template):
+        raise ValueError("a template has a placeholder of an unknown kind")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value[:_MAX_PARAM])
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    raise TypeError(f"a parameter of the type {type(value).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -34,11 +35,11 @@ def run(
     open_session: Callable[[], Served],
     rehearse: Callable[[], None],
     child_limits: limits.ChildLimits,
+    launcher_pid: int,
 ) -> NoReturn:
     """Be a child: confine the process, touch what will be needed, then answer calls."""
     status = 1
     try:
-        launcher_pid = os.getppid()
         os.setsid()
         sock = _only_descriptor(sock)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -97,14 +98,14 @@ class _Server:
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether a `MemoryError` is anywhere in the chain: libraries wrap it in their own."""
+    """Whether memory ran out anywhere in the chain: libraries wrap it in errors of their own."""
     seen: set[int] = set()
     waiting = [error]
     while waiting:
         link = waiting.pop()
         if link is None or id(link) in seen:
             continue
-        if isinstance(link, MemoryError):
+        if isinstance(link, MemoryError) or getattr(link, "errno", None) == errno.ENOMEM:
             return True
         seen.add(id(link))
         waiting += [link.__cause__, link.__context__]

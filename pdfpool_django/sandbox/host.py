@@ -43,6 +43,7 @@ REPORT_SECONDS = 1.0
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap.py")
 
+_LAUNCHERS_TRIED = 2
 _STDERR_CHUNK = 4096
 _STDERR_LOGGED = 64 * 1024
 
@@ -160,8 +161,11 @@ class Child:
         return frame
 
     def _receive_some(self, deadline: float) -> bytes:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:  # also for a child that never lets the socket run dry
+            raise self._lost(DeadlineExceeded(seconds=0))
         try:
-            self._sock.settimeout(max(deadline - time.monotonic(), 1e-6))
+            self._sock.settimeout(seconds)
             data = self._sock.recv(64 * 1024)
         except TimeoutError as error:
             raise self._lost(DeadlineExceeded(seconds=0)) from error
@@ -196,7 +200,8 @@ class Child:
         """Whether the child has not ended yet."""
         if self.report is not None:
             return False
-        with selectors.DefaultSelector() as selector:
+        # The default selector would need a descriptor of its own.
+        with selectors.PollSelector() as selector:
             selector.register(self._pidfd, selectors.EVENT_READ)
             return not selector.select(0)
 
@@ -314,13 +319,28 @@ class _Launcher:
     def close(self) -> None:
         """End the launcher and with it every child, and wait until they are gone."""
         with contextlib.suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
-        if threading.current_thread() is not self._thread:
+            # Only our half: the launcher ends what its children left behind, and itself.
+            self._sock.shutdown(socket.SHUT_WR)
+        if threading.current_thread() is self._thread:
+            return
+        self._thread.join(REPORT_SECONDS)
+        if self._thread.is_alive():
+            self._process.kill()
             self._thread.join(REPORT_SECONDS)
 
     def _listen(self) -> None:
-        """Take in what the launcher and its children say, until it ends."""
+        """Take in what the launcher and its children say; bury it at its end."""
         reader = wire.DescriptorReader(self._sock)
+        try:
+            self._listen_to_the_end(reader)
+        except (OSError, wire.WireError) as error:
+            # As when this process has no descriptor left to receive a child with.
+            logger.error("the launcher cannot be listened to: %s", error)  # noqa: TRY400
+        finally:
+            reader.close()
+            self._bury()
+
+    def _listen_to_the_end(self, reader: wire.DescriptorReader) -> None:
         stderr: Any = self._process.stderr
         with selectors.DefaultSelector() as selector:
             selector.register(self._sock, selectors.EVENT_READ)
@@ -331,8 +351,6 @@ class _Launcher:
                     selector.unregister(stderr)
                 if self._sock in ready and not self._take_in(reader):
                     break
-        reader.close()
-        self._bury()
 
     def _take_in(self, reader: wire.DescriptorReader) -> bool:
         open_still = reader.read()
@@ -438,14 +456,21 @@ class Sandbox:
             Unavailable: There is none to be had.
         """
         until = min(deadline, time.monotonic() + START_SECONDS)
-        launcher = self._ready_launcher(until)
+        for _ in range(_LAUNCHERS_TRIED):
+            launcher = self._ready_launcher(until)
+            child = self._take(launcher, until)
+            if child is not None:
+                launcher.tell("taken", child.id)
+                self._children_used += 1
+                return child
+        raise Unavailable
+
+    def _take(self, launcher: _Launcher, until: float) -> Child | None:
         with self._changed:
             child = launcher.take()
         if child is None:
             launcher.tell("want")
             child = self._await_standby(launcher, until)
-        launcher.tell("taken", child.id)
-        self._children_used += 1
         return child
 
     def release(self, child: Child) -> None:
@@ -481,8 +506,7 @@ class Sandbox:
         with self._changed:
             while self._starting:
                 self._wait(until)
-            if self._closed:
-                raise Unavailable("The service is shutting down; try again in a moment.")
+            self._refuse_if_closed()
             if self._launcher is not None and self._launcher.alive:
                 return self._launcher
             if time.monotonic() - self._failed_at < RETRY_SECONDS:
@@ -507,15 +531,24 @@ class Sandbox:
                 if launcher is None:
                     self._failed_at = time.monotonic()
                 self._changed.notify_all()
+        if self._closed:  # meanwhile, so that `close` has not seen this one
+            launcher.close()
+        self._refuse_if_closed()
         return launcher
 
-    def _await_standby(self, launcher: _Launcher, until: float) -> Child:
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise Unavailable("The service is shutting down; try again in a moment.")
+
+    def _await_standby(self, launcher: _Launcher, until: float) -> Child | None:
+        """Return the next standby, or ``None`` where the launcher has ended after a good start."""
         with self._changed:
             while (child := launcher.take()) is None:
                 if not launcher.alive:
-                    if launcher.pushed == 0:
-                        self._failed_at = time.monotonic()
-                        logger.error("the launcher ended before it could fork a child")
+                    if launcher.pushed or self._closed:
+                        return None
+                    self._failed_at = time.monotonic()
+                    logger.error("the launcher ended before it could fork a child")
                     raise Unavailable()
                 if time.monotonic() - launcher.fork_failed_at < RETRY_SECONDS:
                     raise Unavailable()

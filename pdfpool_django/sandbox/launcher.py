@@ -112,6 +112,10 @@ class _Launcher:
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
             with contextlib.suppress(OSError):
                 os.killpg(mine.pid, signal.SIGKILL)
+        for mine in self._children.values():
+            # Who inherits them may reap nobody, as a site that runs as process 1.
+            with contextlib.suppress(OSError):
+                os.waitpid(mine.pid, 0)
         os._exit(0)
 
     def _listen(self) -> bool:
@@ -152,10 +156,13 @@ class _Launcher:
 
     def _fork(self) -> None:
         ours, theirs = socket.socketpair()
+        # Asked here: the child's parent is another one if this process ends before it can ask.
+        own_pid = os.getpid()
         with ours, theirs:
             pid = os.fork()
             if pid == 0:
-                child.run(theirs, self._engine.session, self._engine.rehearse, self._limits)
+                engine = self._engine
+                child.run(theirs, engine.session, engine.rehearse, self._limits, own_pid)
             fd = os.pidfd_open(pid)
             self._last_id += 1
             self._children[fd] = _Child(self._last_id, pid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import json
+import math
 import os
 import socket
 import struct
@@ -24,6 +25,8 @@ MAX_HEAD = 4 * 1024 * 1024
 _CHUNK = 256 * 1024
 _JOIN_BELOW = 64 * 1024
 _MAX_DESCRIPTORS = 4
+# Python sets it on every descriptor but on one received.
+_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class WireError(Exception):
@@ -62,7 +65,8 @@ def send(
     if descriptors:
         sent = socket.send_fds(sock, [data], descriptors)
         data = data[sent:]
-    sock.sendall(data)
+    if data:  # sending nothing fails where the other end has answered and gone
+        sock.sendall(data)
     if not small:
         sock.sendall(body)
 
@@ -113,7 +117,7 @@ class Decoder:
 
 def _parse(head: bytes) -> dict[str, Any]:
     try:
-        message = json.loads(head, parse_constant=_refuse_constant)
+        message = json.loads(head, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise WireError("a frame's JSON cannot be parsed") from error
     if not isinstance(message, dict):
@@ -123,6 +127,13 @@ def _parse(head: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 class DescriptorReader:
@@ -137,7 +148,9 @@ class DescriptorReader:
         """Take in what has arrived, waiting for something; return false at the end."""
         try:
             data, ancillary, _, _ = self._sock.recvmsg(
-                _CHUNK, socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
+                _CHUNK,
+                socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize),
+                _CLOSE_ON_EXEC,
             )
         except ConnectionResetError:
             return False
@@ -151,6 +164,8 @@ class DescriptorReader:
         """Yield the whole frames that have arrived, each with its descriptors."""
         for frame in self._decoder:
             count = frame.message.get("descriptors", 0)
+            if count > len(self._descriptors):
+                raise WireError("descriptors were lost on the way, as too many are open here")
             yield frame.message, [self._descriptors.popleft() for _ in range(count)]
 
     def close(self) -> None:
