@@ -44,7 +44,9 @@ class Job:
         self._tickets: set[Ticket[Any]] = set()
         self._events: list[Any] = []
         self._on_abandoned: list[Callable[[], object]] = []
+        # Who waits for the result is not woken by events: a document may have thousands.
         self._changed = threading.Condition(pool._mutex)  # type: ignore[arg-type]
+        self._published = threading.Condition(pool._mutex)  # type: ignore[arg-type]
         self._sleepers: set[_Sleeper] = set()
 
     def publish(self, event: Any) -> None:
@@ -57,7 +59,8 @@ class Job:
             if self._outcome is not None:
                 raise RuntimeError("the job has ended; nothing can be published any more")
             self._events.append(event)
-            self._wake()
+            self._published.notify_all()
+            self._wake_sleepers({each for each in self._sleepers if each.wants_events})
 
     def when_abandoned(self, callback: Callable[[], object]) -> None:
         """Have `callback` called each time the last ticket of the running job leaves.
@@ -100,7 +103,11 @@ class Job:
     def _wake(self) -> None:
         """Wake every waiter; called under the mutex, like all that follows."""
         self._changed.notify_all()
-        sleepers, self._sleepers = self._sleepers, set()
+        self._published.notify_all()
+        self._wake_sleepers(self._sleepers)
+
+    def _wake_sleepers(self, sleepers: set[_Sleeper]) -> None:
+        self._sleepers = self._sleepers - sleepers
         for sleeper in sleepers:
             self._pool._mutex.later(sleeper.wake)
 
@@ -120,7 +127,9 @@ def _call_quietly(callback: Callable[[], object]) -> None:
 class _Sleeper:
     """A task that waits for a job to change."""
 
-    def __init__(self) -> None:
+    def __init__(self, wants_events: bool) -> None:
+        self.wants_events = wants_events
+        """Whether an event is a change; else the job's end only."""
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[None] = self._loop.create_future()
 
@@ -180,7 +189,7 @@ class Ticket(Generic[T]):
         deadline = deadline_after(timeout)
         with self._pool._mutex:
             while not self._settled():
-                self._wait(deadline)
+                self._job._changed.wait(self._seconds_to_sleep(deadline))
         return self._take_outcome()
 
     async def aresult(self, timeout: float | None = None) -> T:  # noqa: ASYNC109 - as `result`
@@ -190,7 +199,7 @@ class Ticket(Generic[T]):
             with self._pool._mutex:
                 if self._settled():
                     break
-                sleeper, seconds = self._sleeper(deadline)
+                sleeper, seconds = self._sleeper(deadline, wants_events=False)
             await self._sleep(sleeper, seconds)
         return self._take_outcome()
 
@@ -210,7 +219,7 @@ class Ticket(Generic[T]):
         while True:
             with self._pool._mutex:
                 while not (last := self._settled()) and len(self._job._events) == seen:
-                    self._wait(deadline)
+                    self._job._published.wait(self._seconds_to_sleep(deadline))
                 batch = self._job._events[seen:]
             for event in batch:
                 if self._left:
@@ -229,7 +238,7 @@ class Ticket(Generic[T]):
                 batch = self._job._events[seen:]
                 last = self._settled()
                 if not (batch or last):
-                    sleeper, seconds = self._sleeper(deadline)
+                    sleeper, seconds = self._sleeper(deadline, wants_events=True)
             if not (batch or last):
                 await self._sleep(sleeper, seconds)
             for event in batch:
@@ -281,12 +290,9 @@ class Ticket(Generic[T]):
         until = min(deadline, self._job._expires)
         return None if until == math.inf else min(until - now, threading.TIMEOUT_MAX)
 
-    def _wait(self, deadline: float) -> None:
-        self._job._changed.wait(self._seconds_to_sleep(deadline))
-
-    def _sleeper(self, deadline: float) -> tuple[_Sleeper, float | None]:
+    def _sleeper(self, deadline: float, *, wants_events: bool) -> tuple[_Sleeper, float | None]:
         seconds = self._seconds_to_sleep(deadline)
-        sleeper = _Sleeper()
+        sleeper = _Sleeper(wants_events)
         self._job._sleepers.add(sleeper)
         return sleeper, seconds
 

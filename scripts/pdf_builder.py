@@ -93,7 +93,7 @@ def simple_pdf(*texts: str, info: Mapping[str, str] | None = None, catalog: byte
 def encrypted_pdf(data: bytes, *, user: str, owner: str, algorithm: str) -> bytes:
     """Return the file locked with these passwords, by an algorithm that pypdf names."""
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
-    writer.encrypt(user, owner, algorithm=algorithm)  # type: ignore[arg-type]
+    writer.encrypt(user, owner, algorithm=algorithm)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()

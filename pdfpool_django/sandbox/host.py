@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import os
+import select
 import selectors
 import signal
 import socket
@@ -200,10 +201,10 @@ class Child:
         """Whether the child has not ended yet."""
         if self.report is not None:
             return False
-        # The default selector would need a descriptor of its own.
-        with selectors.PollSelector() as selector:
-            selector.register(self._pidfd, selectors.EVENT_READ)
-            return not selector.select(0)
+        # A selector would cost more, or need a descriptor of its own.
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return not poll.poll(0)
 
     def kill(self) -> None:
         """End the child now. Safe from any thread, and after its end."""

@@ -354,3 +354,15 @@ async def test_a_timer_does_not_outlive_its_wait():
     await task
     live = [t for t in asyncio.get_running_loop()._scheduled if not t.cancelled()]
     assert [t for t in live if t.when() > asyncio.get_running_loop().time() + LIMIT] == []
+
+
+async def test_an_event_does_not_wake_whoever_awaits_the_result():
+    pool = Pool(1, 0, 0)
+    gate = occupy(pool)
+    task = asyncio.create_task(gate.ticket.aresult())
+    await soon(lambda: gate.job._sleepers)
+    (sleeper,) = gate.job._sleepers
+    gate.job.publish("event")
+    assert gate.job._sleepers == {sleeper}
+    finish(gate)
+    await task

@@ -201,7 +201,7 @@ def test_whoever_waits_on_a_ticket_that_leaves_is_told():
     pool = Pool(1, 0, 0)
     gate = occupy(pool)
     asleep = [Call(gate.ticket.result), Call(lambda: list(gate.ticket.events()))]
-    eventually(lambda: len(gate.job._changed._waiters) == 2)
+    eventually(lambda: gate.job._changed._waiters and gate.job._published._waiters)
     gate.ticket.leave()
     assert isinstance(asleep[0].error(), RuntimeError)
     assert asleep[1].result() == []
@@ -228,7 +228,7 @@ def test_an_event_is_there_as_soon_as_it_is_published():
     events = gate.ticket.events()
     for event in ("first", None, "last"):
         reader = Call(next, events)
-        eventually(lambda: gate.job._changed._waiters)
+        eventually(lambda: gate.job._published._waiters)
         gate.job.publish(event)
         assert reader.result() == event
     finish(gate)
@@ -333,3 +333,14 @@ def test_a_crash_reaches_every_ticket_and_frees_everything(ask):
     assert [type(error) for error in errors] == [JobCrashed, JobCrashed]
     assert errors[0] is not errors[1]
     assert_idle(pool)
+
+
+def test_an_event_does_not_wake_whoever_waits_for_the_result():
+    pool = Pool(1, 0, 0)
+    gate = occupy(pool)
+    waiter = Call(gate.ticket.result)
+    eventually(lambda: gate.job._changed._waiters)
+    gate.job.publish("event")
+    assert len(gate.job._changed._waiters) == 1
+    finish(gate)
+    waiter.result()
