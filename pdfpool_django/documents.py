@@ -19,6 +19,7 @@ from pdfpool_django.errors import (
     from_data,
 )
 from pdfpool_django.model import (
+    EVERY_PAGE,
     DocumentInfo,
     Event,
     Extraction,
@@ -88,6 +89,7 @@ class Session:
         self._swap = threading.Lock()
         self._stopped = False
         self._child: Child | None = None
+        self._reading_ahead = False
         self._kept = 0
         self._lost_pages = 0
         self._lost_launchers = 0
@@ -96,8 +98,12 @@ class Session:
         self.first_failure: PdfPoolError | None = None
         """Why the first page that failed did so."""
 
-    def open(self) -> Opened:
+    def open(self, ahead: PageSelection | None = None) -> Opened:
         """Open the document, in a child that stays at hand for the next call.
+
+        Args:
+            ahead: Pages that `pages` will be asked for next: the child goes on
+                with them at once, which saves a round trip.
 
         Raises:
             PdfPoolError: It cannot be opened.
@@ -105,7 +111,7 @@ class Session:
         """
         while True:
             try:
-                return self._open()
+                return self._open(ahead)
             except ChildLost as lost:
                 self._drop_child()
                 error = self._judge(lost, self._limits.deadline)
@@ -152,12 +158,17 @@ class Session:
         """End the child, if there is one."""
         self._drop_child()
 
-    def _open(self) -> Opened:
+    def _open(self, ahead: PageSelection | None = None) -> Opened:
         child = self._new_child()
-        arguments = {"password": self._password, "max_pages": self._limits.max_pages}
+        arguments = {
+            "password": self._password,
+            "max_pages": self._limits.max_pages,
+            "ahead": ahead and [(part.first, part.last) for part in ahead.ranges],
+        }
         child.ask("open", arguments, [self._document.fd])
         frame = child.receive(self._deadline, 0)
-        if frame is None or child.receive(self._deadline, 0) is not None:
+        self._reading_ahead = ahead is not None
+        if frame is None or not (self._reading_ahead or child.receive(self._deadline, 0) is None):
             raise self._garbled()
         try:
             return _opened(frame.message, self._limits.max_pages)
@@ -184,7 +195,9 @@ class Session:
         child = self._child
         if child is None:
             raise Stopped
-        child.ask("pages", {"ranges": remaining.as_ranges()})
+        if not self._reading_ahead:
+            child.ask("pages", {"ranges": remaining.as_ranges()})
+        self._reading_ahead = False
         while remaining:
             deadline = min(self._deadline, time.monotonic() + self._limits.page_deadline)
             frame = child.receive(deadline, self._limits.max_output - self._kept)
@@ -301,9 +314,9 @@ def read(
         PdfPoolError: No page could be read; the first failure says why.
         Stopped: The session was stopped.
     """
-    opened = session.open()
-    everything = [range(1, opened.page_count + 1)]
-    ranges = everything if selection is None else selection.numbers(opened.page_count)
+    selection = selection or EVERY_PAGE
+    opened = session.open(ahead=selection)
+    ranges = selection.numbers(opened.page_count)
     selected = sum(len(part) for part in ranges)
     info = DocumentInfo(sha256, engine(), opened.page_count, selected, opened.metadata)
     publish(info)

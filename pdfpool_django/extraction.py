@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pdfpool_django import runtime, sources
 from pdfpool_django.backends.base import Run
 from pdfpool_django.errors import PdfPoolError
-from pdfpool_django.model import Event, Extraction, Page, PageSelection, Request
+from pdfpool_django.model import EVERY_PAGE, Event, Extraction, Page, PageSelection, Request
 from pdfpool_django.sandbox.descriptors import Descriptor
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def _key(sha256: str, selection: PageSelection | None, password: str | None) -> 
     It is keyed with a secret of this process: its beginning is logged, and
     who reads logs could otherwise try passwords against it.
     """
-    options = json.dumps([sha256, selection and selection.as_text(), password])
+    options = json.dumps([sha256, (selection or EVERY_PAGE).as_text(), password])
     return hmac.new(_SECRET, options.encode(), hashlib.sha256).hexdigest()
 
 

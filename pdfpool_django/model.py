@@ -137,7 +137,7 @@ class PageSelection:
         for part in self.ranges:
             last = page_count if part.last is None else part.last
             beyond = max(part.first, last)
-            if beyond > page_count:
+            if beyond > page_count and part != PageRange(1, None):  # a document may have none
                 raise PageOutOfRange(page=beyond, page_count=page_count)
             chosen.append(range(part.first, last + 1))
         return chosen
@@ -145,6 +145,9 @@ class PageSelection:
     def as_text(self) -> str:
         """Return the selection in its one canonical spelling: sorted, without overlaps."""
         return ",".join(_range_text(part) for part in self.ranges)
+
+
+EVERY_PAGE = PageSelection((PageRange(1, None),))
 
 
 def _range_text(part: PageRange) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest
@@ -16,7 +19,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import RawPostDataException, UnreadablePostError
 
 from pdfpool_django import conf, sources
-from pdfpool_django.errors import FileTooLarge, InvalidRequest, PdfPoolError
+from pdfpool_django.errors import FileTooLarge, Forbidden, InvalidRequest, PdfPoolError
 from pdfpool_django.model import PageSelection
 from pdfpool_django.sandbox import descriptors
 from pdfpool_django.sandbox.descriptors import Descriptor
@@ -31,6 +34,7 @@ _QUERY = {"pages"}
 _CHUNK = 64 * 1024
 _FORM_OVERHEAD = 64 * 1024
 _MAX_NAME = 60
+_MAX_ENDING = 100
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,20 @@ class Upload:
     password: str | None = field(default=None, repr=False)
 
 
-def check_length(request: HttpRequest, limit: int) -> None:
-    """Refuse a body that announces itself as too long, before a byte of it is read.
+def check_head(request: HttpRequest, limit: int) -> None:
+    """Refuse a body of no type of ours, or too long by its own account, before it is read.
 
     Raises:
-        FileTooLarge: It does.
+        InvalidRequest: It is of another type.
+        FileTooLarge: It announces itself as too long.
     """
+    if request.content_type not in (RAW_TYPE, MULTIPART_TYPE):
+        raise InvalidRequest(
+            "The request has no file; send one as the form field “%(field)s”, "
+            "or as the body with the type %(type)s.",
+            field=FILE_FIELD,
+            type=RAW_TYPE,
+        )
     length = _content_length(request) or 0
     allowance = 0 if request.content_type == RAW_TYPE else _FORM_OVERHEAD
     if length > limit + allowance:
@@ -57,6 +69,42 @@ def check_length(request: HttpRequest, limit: int) -> None:
 def watch(request: HttpRequest, limit: int) -> None:
     """Have the files of a form counted and hashed when it is parsed, which must not be done yet."""
     request.upload_handlers.insert(0, _Watch(request, limit))
+
+
+@contextlib.contextmanager
+def parsing(request: HttpRequest) -> Iterator[None]:
+    """Say what is wrong with a form that is parsed in the block, by whomever.
+
+    Raises:
+        PdfPoolError: It is broken, or was stopped for what it brings.
+    """
+    try:
+        yield
+    except (MultiPartParserError, RawPostDataException, UnreadablePostError) as error:
+        raise InvalidRequest("The upload is broken or stopped early; send it again.") from error
+    except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent) as error:
+        raise InvalidRequest(
+            "The form has more fields, or longer ones, than a form may have; "
+            "send the file and its options only."
+        ) from error
+    except Forbidden as error:
+        # A token that comes after the file is not there when the file was too much.
+        refused = _refused(request)
+        if refused is None:
+            raise
+        raise refused from error
+    refused = _refused(request)
+    if refused is not None:
+        raise refused
+
+
+def _watcher(request: HttpRequest) -> _Watch | None:
+    return next((each for each in request.upload_handlers if isinstance(each, _Watch)), None)
+
+
+def _refused(request: HttpRequest) -> PdfPoolError | None:
+    watcher = _watcher(request)
+    return None if watcher is None else watcher.refused
 
 
 def receive(request: HttpRequest, limit: int) -> Upload:
@@ -71,13 +119,6 @@ def receive(request: HttpRequest, limit: int) -> Upload:
         options: Mapping[str, Any] = request.GET
         pages = PageSelection.parse(options.get("pages"))
         return Upload(_receive_raw(request, limit), pages, _password(request, {}))
-    if request.content_type != MULTIPART_TYPE:
-        raise InvalidRequest(
-            "The request has no file; send one as the form field “%(field)s”, "
-            "or as the body with the type %(type)s.",
-            field=FILE_FIELD,
-            type=RAW_TYPE,
-        )
     return _receive_form(request, limit)
 
 
@@ -102,18 +143,14 @@ def _password(request: HttpRequest, fields: Mapping[str, Any]) -> str | None:
 
 
 def _receive_form(request: HttpRequest, limit: int) -> Upload:
-    try:
+    with parsing(request):
         fields, files = request.POST, request.FILES
-    except (MultiPartParserError, RawPostDataException, UnreadablePostError, OSError) as error:
-        raise InvalidRequest("The upload is broken or stopped early; send it again.") from error
-    watcher = next((each for each in request.upload_handlers if isinstance(each, _Watch)), None)
-    if watcher is not None and watcher.refused is not None:
-        raise watcher.refused
     _check_names(fields, _FIELDS)
     pages = PageSelection.parse(fields.get("pages") or request.GET.get("pages"))
     file = _only_file(files)
     if file.size is not None and file.size > limit:
         raise FileTooLarge(limit=limit)
+    watcher = _watcher(request)
     sha256 = None if watcher is None else watcher.sha256
     document = sources.from_file(file, sha256)
     file.close()
@@ -157,6 +194,15 @@ class _Watch(FileUploadHandler):
         self._files += 1
         if self._files > 1:
             self._refuse(InvalidRequest("The form has more than one file; send them one by one."))
+        # Django gives its temporary files this ending, and file systems bound their names.
+        if len(os.path.splitext(self.file_name or "")[1].encode()) > _MAX_ENDING:
+            self._refuse(
+                InvalidRequest(
+                    "The ending of the file's name is longer than %(limit)d bytes; "
+                    "rename the file, then send it again.",
+                    limit=_MAX_ENDING,
+                )
+            )
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:  # noqa: ARG002
         self._count += len(raw_data)

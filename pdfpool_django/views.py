@@ -14,6 +14,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 from django.views import View
+from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 
@@ -58,6 +59,7 @@ _outermost: Any = [
     login_not_required,
     transaction.non_atomic_requests,
     sensitive_post_parameters("password"),
+    cache_control(no_store=True),
 ]
 
 
@@ -73,10 +75,11 @@ class UploadedDocumentView(View):
         config = conf.load()
         caller = callers.caller_of(request)
         with callers.open_requests().one(caller, config.caller_requests):
-            uploads.check_length(request, config.max_upload)
+            uploads.check_head(request, config.max_upload)
             uploads.watch(request, config.max_upload)
             if not callers.authenticates_by_header():
-                _check_csrf(request)
+                with uploads.parsing(request):
+                    _check_csrf(request)
             upload = uploads.receive(request, config.max_upload)
             with extraction.submit(
                 upload.document, caller=caller, pages=upload.pages, password=upload.password
@@ -117,7 +120,6 @@ class ExtractView(UploadedDocumentView):
             response["Pdfpool-Complete"] = "true" if result.complete else "false"
         else:
             response = JsonResponse(result.as_dict(), json_dumps_params={"ensure_ascii": False})
-        response["Cache-Control"] = "no-store"
         response["Vary"] = "Accept"
         return response
 
@@ -156,22 +158,20 @@ class UploadView(UploadedDocumentView):
     def _page(
         self, request: HttpRequest, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
-        response = render(request, "pdfpool_django/upload.html", context, status=status)
-        response["Cache-Control"] = "no-store"
-        return response
+        return render(request, "pdfpool_django/upload.html", context, status=status)
 
 
 @login_not_required
+@cache_control(no_store=True)
 def health(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
     """Answer 200 while requests can be served, busy or not; else 503, and why."""
     state = runtime.state()
     body = {"available": state.available, "reason": state.reason}
-    response = JsonResponse(body, status=200 if state.available else 503)
-    response["Cache-Control"] = "no-store"
-    return response
+    return JsonResponse(body, status=200 if state.available else 503)
 
 
 @login_not_required
+@cache_control(no_store=True)
 def status(request: HttpRequest) -> HttpResponse:
     """Tell staff how the pool is."""
     user = getattr(request, "user", None)
@@ -179,6 +179,4 @@ def status(request: HttpRequest) -> HttpResponse:
         return http.problem_response(NotAuthenticated())
     if not user.is_staff:
         return http.problem_response(Forbidden("Only staff may see the pool's state."))
-    response = JsonResponse(runtime.state().as_dict())
-    response["Cache-Control"] = "no-store"
-    return response
+    return JsonResponse(runtime.state().as_dict())

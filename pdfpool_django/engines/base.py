@@ -90,7 +90,7 @@ class Session:
         self._engine = engine
         self._document: OpenDocument | None = None
         self._calls: dict[str, Callable[..., Answer]] = {
-            "open": self._open,
+            "open": self._open_and_read,
             "pages": self._pages,
         }
 
@@ -99,6 +99,19 @@ class Session:
     ) -> Answer:
         """Yield the parts of the answer to `call`, each with its body."""
         return self._calls[call](file=file, **arguments)
+
+    def _open_and_read(self, ahead: list[list[int | None]] | None = None, **opening: Any) -> Answer:
+        """Open the document; go on with the pages that the web process will ask for anyway.
+
+        A range without an end goes to the document's. Where one is beyond it,
+        no page is read: the web process, which is told the count, will say so.
+        """
+        yield from self._open(**opening)
+        if ahead:
+            count = self._opened.page_count
+            ranges = [[first or 1, last or count] for first, last in ahead]
+            if all(bounds[1] <= count for bounds in ranges):
+                yield from self._pages(file=None, ranges=ranges)
 
     def _open(self, file: io.BufferedIOBase | None, password: str | None, max_pages: int) -> Answer:
         if file is None:

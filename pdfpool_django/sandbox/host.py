@@ -116,6 +116,7 @@ class Child:
         self._pidfd = descriptors[1]
         self._decoder = wire.Decoder()
         self._closing = threading.Lock()
+        self._asked = False
 
     def ask(self, call: str, arguments: dict[str, Any], fds: Iterable[int] = ()) -> None:
         """Send a call; its answer is read with `receive`.
@@ -130,6 +131,10 @@ class Child:
             wire.send(self._sock, message, fds=descriptors)
         except OSError as error:
             raise ChildLost(self._why()) from error
+        if not self._asked:
+            self._asked = True
+            # Only now: the launcher's waking must not delay the document.
+            self._launcher.tell("taken", self.id)
 
     def receive(self, deadline: float, max_body: int) -> wire.Frame | None:
         """Return the next part of the answer, or ``None`` at its end.
@@ -461,7 +466,6 @@ class Sandbox:
             launcher = self._ready_launcher(until)
             child = self._take(launcher, until)
             if child is not None:
-                launcher.tell("taken", child.id)
                 self._children_used += 1
                 return child
         raise Unavailable

@@ -137,6 +137,16 @@ def test_a_child_that_ends_after_its_last_page_loses_nothing() -> None:
     assert extraction.complete
 
 
+def test_pages_beyond_the_end_are_refused_and_none_is_read(sandbox: Sandbox) -> None:
+    with pytest.raises(errors.PageOutOfRange, match="Page 9 does not exist"):
+        read(sandbox, scripted(3, {1: "segfaults"}), pages="1-2,9")
+
+
+def test_a_range_without_an_end_goes_to_the_documents(sandbox: Sandbox) -> None:
+    extraction = read(sandbox, scripted(4), pages="1,3-")
+    assert [page.number for page in extraction.pages] == [1, 3, 4]
+
+
 # Who is blamed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -25,6 +26,7 @@ FORMATS = {"text": ".txt", "json": ".json", "ndjson": ".ndjson"}
 STANDARD_INPUT = "-"
 
 _INTERRUPTED = 130  # as shells report SIGINT
+_READER_GONE = 141  # as shells report SIGPIPE
 
 
 @dataclass
@@ -86,19 +88,24 @@ class Command(BaseCommand):
         self._options = options
         self._check_usage()
         self._password = self._read_password()
-        self._standard_input = self._read_standard_input()
-        items = list(self._items())
         # Without Django's wrapper, which ends every piece of a bar with a newline.
         stderr: Any = self.stderr._out
         shown = not options["no_progress"] and stderr.isatty()
         self._progress = _Progress(stderr, shown)
         try:
+            self._standard_input = self._read_standard_input()
+            items = list(self._items())
             self._write_all(items)
         except KeyboardInterrupt:
             # Ends the children, so that the threads that wait for them end, too.
             runtime.close()
             self._progress.say("Interrupted.")
             sys.exit(_INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever reads has enough, as `head` has; what is still in the buffer goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stdout.fileno())
+            runtime.close()
+            sys.exit(_READER_GONE)
         finally:
             self._progress.close()
         failed = sum(not item.complete for item in items)
@@ -327,14 +334,21 @@ class _FolderWriter(_Writer):
         super().__init__(None)
         self._folder = folder
         self._format = name
+        with self._told(folder):  # before anything is read in vain
+            folder.mkdir(parents=True, exist_ok=True)
 
     def write(self, item: _Item) -> None:
         if item.result is None:
             return
         path = self._folder / f"{item.name}{FORMATS[self._format]}"
-        try:
+        with self._told(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self._CONTENT[self._format](item), encoding="utf-8")
+
+    @contextlib.contextmanager
+    def _told(self, path: Path) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             message = f"--output: {path} cannot be written: {error.strerror}."
             raise CommandError(message, returncode=1) from error
