@@ -171,13 +171,17 @@ def test_a_page_beyond_the_end_is_out_of_range(pages: str, beyond: int) -> None:
 
 
 @pytest.mark.parametrize("pages", ["1", "1-2", "2-"])
-def test_a_document_without_pages_has_none_to_select() -> None:
-    from_the_first, from_the_second = PageSelection.parse("1-"), PageSelection.parse("2-")
-    assert from_the_first
-    assert from_the_second
-    assert not any(from_the_first.numbers(0))
+def test_a_document_without_pages_has_none_to_select(pages: str) -> None:
+    selection = PageSelection.parse(pages)
+    assert selection
     with pytest.raises(PageOutOfRange):
-        from_the_second.numbers(0)
+        selection.numbers(0)
+
+
+def test_all_of_a_document_without_pages_is_nothing() -> None:
+    selection = PageSelection.parse("1-")
+    assert selection
+    assert not any(selection.numbers(0))
 
 
 # Shapes
