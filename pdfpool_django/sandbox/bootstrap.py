@@ -17,7 +17,8 @@ if __name__ == "__main__":
         if len(first) == 8:
             wanted += struct.unpack_from("!I", first)[0]
     hello = json.loads(first[8:])
-    sys.path += [entry for entry in hello["path"] if entry not in sys.path]
+    # The site's entries first, so that both sides have the same version of a library.
+    sys.path[:] = dict.fromkeys([*hello["path"], *sys.path])
     from pdfpool_django.sandbox.launcher import main
 
     main(sock, hello)

@@ -17,6 +17,7 @@ def report() -> dict[str, Any]:
     return {
         "environment": dict(os.environ),
         "directory": os.getcwd(),
+        "path": sys.path,
         "descriptors": [fd for fd in descriptors if os.path.exists(f"/proc/self/fd/{fd}")],
         "session": os.getsid(0),
         "pid": os.getpid(),

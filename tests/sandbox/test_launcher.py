@@ -156,6 +156,13 @@ def test_the_launcher_is_isolated_and_works_in_the_root_directory(
     assert launcher_report["isolated"] == 1
 
 
+def test_the_launcher_looks_for_modules_where_the_site_does_first(
+    launcher_report: dict[str, Any],
+) -> None:
+    sites = list(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
+    assert launcher_report["path"][: len(sites)] == sites
+
+
 def test_the_launcher_inherits_no_descriptor_but_its_own(launcher_report: dict[str, Any]) -> None:
     assert len(launcher_report["descriptors"]) == 4
     assert {"0", "1", "2"} < set(launcher_report["descriptors"])
