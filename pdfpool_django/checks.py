@@ -48,6 +48,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         *_check_import("CALLER", config.caller),
         *_check_import("BACKEND", config.backend),
         *_check_memory(config),
+        *_check_backend(config),
     ]
 
 
@@ -63,6 +64,17 @@ def _check_import(key: str, path: str) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def _check_backend(config: conf.Config) -> list[CheckMessage]:
+    """Return what the backend finds wrong; a host that lacks something is still one that works."""
+    try:
+        backend = import_string(config.backend)(config.backend_config)
+    except ImportError:
+        return []  # said already
+    return [
+        CheckWarning(each.message, hint=each.hint, id="pdfpool.W002") for each in backend.check()
+    ]
 
 
 def _check_memory(config: conf.Config) -> list[CheckMessage]:

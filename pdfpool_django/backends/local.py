@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 
 from pdfpool_django import documents, errors
-from pdfpool_django.backends.base import Backend, BackendConfig, BackendState, Run
+from pdfpool_django.backends.base import Backend, BackendConfig, BackendState, Problem, Run
 from pdfpool_django.documents import Session, Stopped
 from pdfpool_django.model import Event, Extraction, Request
 from pdfpool_django.pool import CallerBusy, Job, JobCrashed, Pool, PoolBusy, PoolClosed, Ticket
+from pdfpool_django.sandbox import seccomp
 from pdfpool_django.sandbox.descriptors import Descriptor
 from pdfpool_django.sandbox.host import Sandbox, SandboxConfig
 
@@ -103,6 +104,7 @@ class LocalBackend(Backend):
                 "refused_busy": stats.refused_busy,
                 "refused_caller": stats.refused_caller,
                 "engine": sandbox.engine,
+                "unfiltered": sandbox.unfiltered,
                 "launcher_pid": sandbox.launcher_pid,
                 "launchers_started": sandbox.launchers_started,
                 "standbys": sandbox.standbys,
@@ -110,6 +112,18 @@ class LocalBackend(Backend):
                 "children_ended": sandbox.children_ended,
             },
         )
+
+    def check(self) -> list[Problem]:
+        reason = seccomp.why_unavailable()
+        if reason is None:
+            return []
+        return [
+            Problem(
+                f"The children's system calls cannot be filtered: {reason}.",
+                "Documents are read with the other limits only. Use Linux on x86-64 or aarch64, "
+                "and a container whose /proc shows the kernel's settings.",
+            )
+        ]
 
     def close(self, grace: float = 0) -> None:
         self._closed = True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Protocol
 
 from pdfpool_django.errors import MemoryExceeded, PdfPoolError
-from pdfpool_django.sandbox import limits, wire
+from pdfpool_django.sandbox import limits, seccomp, wire
 
 Answer = Iterator[tuple[dict[str, Any], bytes]]
 
@@ -45,6 +45,8 @@ def run(
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         limits.confine(child_limits, launcher_pid)
         rehearse()
+        if child_limits.filtered:
+            seccomp.install()
         _Server(sock, open_session()).serve()
         status = 0
     except (BrokenPipeError, ConnectionResetError):

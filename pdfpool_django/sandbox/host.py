@@ -63,6 +63,8 @@ class SandboxConfig:
     """Processor time of a child, in seconds."""
     standbys: int
     """Children forked ahead of need."""
+    filtered: bool = True
+    """Whether children may make only the system calls that reading needs, where that can be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class SandboxStats:
 
     launcher_pid: int | None
     engine: str | None
+    unfiltered: str | None
+    """Why the children's system calls are not filtered; ``None`` where they are."""
     standbys: int
     launchers_started: int
     children_used: int
@@ -259,6 +263,7 @@ class _Launcher:
         self.changed = condition
         self.alive = True
         self.engine: str | None = None
+        self.unfiltered: str | None = None
         self.pushed = 0
         self.fork_failed_at = -RETRY_SECONDS
         self.standbys: deque[Child] = deque()
@@ -291,6 +296,7 @@ class _Launcher:
             "memory": config.memory,
             "cpu": config.cpu,
             "standbys": config.standbys,
+            "filtered": config.filtered,
             "parent": os.getpid(),
         }
         with contextlib.suppress(OSError):  # dead already: the listener will see it
@@ -370,6 +376,7 @@ class _Launcher:
         kind = message["type"]
         if kind == "ready":
             self.engine = message["engine"]
+            self.unfiltered = message["unfiltered"]
         elif kind == "child":
             self.pushed += 1
             self.standbys.append(Child(self, message["id"], message["pid"], descriptors))
@@ -491,6 +498,7 @@ class Sandbox:
             return SandboxStats(
                 launcher_pid=launcher.pid if launcher and alive else None,
                 engine=launcher.engine if launcher else None,
+                unfiltered=launcher.unfiltered if launcher else None,
                 standbys=len(launcher.standbys) if launcher else 0,
                 launchers_started=self._launchers_started,
                 children_used=self._children_used,

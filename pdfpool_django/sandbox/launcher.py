@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
-from pdfpool_django.sandbox import child, wire
+from pdfpool_django.sandbox import child, seccomp, wire
 from pdfpool_django.sandbox.limits import ChildLimits
 
 REFILL_DELAY = 0.02
@@ -40,8 +40,10 @@ def main(sock: socket.socket, hello: dict[str, Any]) -> NoReturn:
     """Be the launcher that `hello` describes, until the web process ends."""
     _reset_signals()
     engine = _import_engine(hello["engine"])
-    wire.send(sock, {"type": "ready", "engine": engine.identity, "pid": os.getpid()})
-    limits = ChildLimits(memory=hello["memory"], cpu=hello["cpu"])
+    unfiltered = seccomp.why_unavailable() if hello["filtered"] else "it was not asked for"
+    ready = {"engine": engine.identity, "pid": os.getpid(), "unfiltered": unfiltered}
+    wire.send(sock, {"type": "ready", **ready})
+    limits = ChildLimits(hello["memory"], hello["cpu"], filtered=unfiltered is None)
     launcher = _Launcher(sock, engine, limits, hello["standbys"], hello["parent"])
     try:
         launcher.run()

@@ -36,6 +36,8 @@ class ChildLimits:
     """Address space in bytes."""
     cpu: float
     """Processor time in seconds."""
+    filtered: bool
+    """Whether it may make only the system calls that reading needs."""
 
 
 def confine(limits: ChildLimits, launcher_pid: int) -> None:

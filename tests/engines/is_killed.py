@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
 
 def act(page: int) -> str:
-    os.kill(os.getpid(), signal.SIGKILL)
+    signal.raise_signal(signal.SIGKILL)
     return "not reached"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import time
+from typing import NoReturn
 
 SIGNALS = {signal.SIGUSR1}
 
@@ -10,6 +12,19 @@ SIGNALS = {signal.SIGUSR1}
 signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
+class _Released(Exception):
+    """The signal has come."""
+
+
+def _release(number: int, frame: object) -> NoReturn:
+    raise _Released
+
+
 def act(page: int) -> str:
-    signal.sigwait(SIGNALS)
-    return f"text of page {page}, after the signal"
+    try:
+        signal.signal(signal.SIGUSR1, _release)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        while True:
+            time.sleep(60)
+    except _Released:
+        return f"text of page {page}, after the signal"

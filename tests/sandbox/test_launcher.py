@@ -109,8 +109,9 @@ def test_standbys_are_pushed_ahead_of_need(count: int) -> None:
         assert sandbox.stats().standbys == count
 
 
-def test_every_document_has_a_child_of_its_own(shared: Sandbox) -> None:
-    pids = {json.loads(read(shared, report_of_child()).text)["pid"] for _ in range(3)}
+def test_every_document_has_a_child_of_its_own() -> None:
+    with sandbox_of(filtered=False) as sandbox:
+        pids = {json.loads(read(sandbox, report_of_child()).text)["pid"] for _ in range(3)}
     assert len(pids) == 3
 
 
@@ -197,11 +198,12 @@ def report_of_child() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def child_report(lasting: Sandbox) -> dict[str, Any]:
-    report = json.loads(read(lasting, report_of_child()).text)
-    settle(lasting)
-    assert report["launcher"] == lasting.stats().launcher_pid
-    return report
+def child_report() -> dict[str, Any]:
+    """What a child tells that may open files: the rest of its limits is the same."""
+    with sandbox_of(filtered=False) as sandbox:
+        report = json.loads(read(sandbox, report_of_child()).text)
+        assert report["launcher"] == sandbox.stats().launcher_pid
+        return report
 
 
 def test_a_child_holds_the_standard_streams_and_its_socket(child_report: dict[str, Any]) -> None:
@@ -243,10 +245,13 @@ def test_a_child_has_a_session_of_its_own(child_report: dict[str, Any]) -> None:
     assert child_report["session"] == child_report["pid"]
 
 
-def test_a_limit_that_the_site_is_held_to_is_kept(started: Sandbox) -> None:
-    resource.prlimit(started.stats().launcher_pid, resource.RLIMIT_CPU, (5, 5))
-    kill_and_await(standbys(started)[0].pid)
-    report = json.loads(read(started, report_of_child()).text)
+def test_a_limit_that_the_site_is_held_to_is_kept() -> None:
+    with sandbox_of(filtered=False) as sandbox:
+        read(sandbox, ONE_PAGE)
+        settle(sandbox)
+        resource.prlimit(sandbox.stats().launcher_pid, resource.RLIMIT_CPU, (5, 5))
+        kill_and_await(standbys(sandbox)[0].pid)
+        report = json.loads(read(sandbox, report_of_child()).text)
     assert report["limits"]["CPU"] == [5, 5]
 
 
@@ -485,8 +490,8 @@ def test_closing_ends_a_document_that_is_being_read(started: Sandbox) -> None:
         assert call.result().error["code"] == "unavailable"
 
 
-def test_closing_takes_grandchildren_along(started: Sandbox) -> None:
-    with Watch() as watch:
+def test_closing_takes_grandchildren_along() -> None:
+    with sandbox_of(filtered=False) as started, Watch() as watch:
 
         def close(event: object) -> None:
             text = getattr(event, "text", "")
