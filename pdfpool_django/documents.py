@@ -109,13 +109,16 @@ class Session:
             PdfPoolError: It cannot be opened.
             Stopped: The session was stopped.
         """
+        tried = 0
         while True:
+            tried += 1
             try:
                 return self._open(ahead)
             except ChildLost as lost:
                 self._drop_child()
                 error = self._judge(lost, self._limits.deadline)
-                if error is not None:
+                # A standby may be killed in the very moment in which it is given out.
+                if error is not None and not (lost.killed and tried == 1):
                     raise error from lost
 
     def pages(self, ranges: Sequence[range]) -> Iterator[Page]:

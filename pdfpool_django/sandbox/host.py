@@ -99,11 +99,14 @@ class ChildLost(Exception):
     Attributes:
         error: What that says about the document, or ``None`` where it says
             nothing: the child was taken along by its launcher.
+        killed: Whether it was ended by a SIGKILL that is not ours: the
+            kernel's, out of memory, or somebody's, by which nothing is said.
     """
 
-    def __init__(self, error: PdfPoolError | None) -> None:
+    def __init__(self, error: PdfPoolError | None, killed: bool = False) -> None:
         super().__init__(error)
         self.error = error
+        self.killed = killed
 
 
 class Child:
@@ -134,7 +137,7 @@ class Child:
             self._sock.settimeout(None)
             wire.send(self._sock, message, fds=descriptors)
         except OSError as error:
-            raise ChildLost(self._why()) from error
+            raise self._gone() from error
         if not self._asked:
             self._asked = True
             # Only now: the launcher's waking must not delay the document.
@@ -182,7 +185,7 @@ class Child:
         except OSError:
             data = b""  # ECONNRESET is an end like any other
         if not data:
-            raise ChildLost(self._why())
+            raise self._gone()
         return data
 
     def _answered_error(self, message: dict[str, Any]) -> Exception:
@@ -201,10 +204,12 @@ class Child:
         self.kill()
         return ChildLost(error)
 
-    def _why(self) -> PdfPoolError | None:
-        """Return what the end of this child says of its document."""
+    def _gone(self) -> ChildLost:
+        """Return the loss of a child that has ended, with what its end says of its document."""
         self._launcher.await_report(self)
-        return None if self.report is None else _meaning(self.report)
+        if self.report is None:
+            return ChildLost(None)
+        return ChildLost(_meaning(self.report), self.report.status == -signal.SIGKILL)
 
     def alive(self) -> bool:
         """Whether the child has not ended yet."""
@@ -262,6 +267,7 @@ class _Launcher:
     def __init__(self, config: SandboxConfig, condition: threading.Condition) -> None:
         self.changed = condition
         self.alive = True
+        self.died_at = 0.0
         self.engine: str | None = None
         self.unfiltered: str | None = None
         self.pushed = 0
@@ -411,6 +417,7 @@ class _Launcher:
         self._process.wait()
         with self.changed:
             self.alive = False
+            self.died_at = time.monotonic()
             standbys, self.standbys = self.standbys, deque()
             self.changed.notify_all()
         for child in standbys:
@@ -522,6 +529,8 @@ class Sandbox:
             self._refuse_if_closed()
             if self._launcher is not None and self._launcher.alive:
                 return self._launcher
+            if self._launcher is not None and self._launcher.pushed == 0:
+                self._failed_at = max(self._failed_at, self._launcher.died_at)
             if time.monotonic() - self._failed_at < RETRY_SECONDS:
                 raise Unavailable()
             if self._launcher is not None:
@@ -560,7 +569,6 @@ class Sandbox:
                 if not launcher.alive:
                     if launcher.pushed or self._closed:
                         return None
-                    self._failed_at = time.monotonic()
                     logger.error("the launcher ended before it could fork a child")
                     raise Unavailable()
                 if time.monotonic() - launcher.fork_failed_at < RETRY_SECONDS:

@@ -69,6 +69,16 @@ def _import_engine(name: str) -> Any:
     return engine
 
 
+def _pidfd_of(pid: int) -> int:
+    """Return a descriptor of a child; one that cannot be had ends the child."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+
+
 class _Launcher:
     def __init__(
         self,
@@ -165,7 +175,7 @@ class _Launcher:
             if pid == 0:
                 engine = self._engine
                 child.run(theirs, engine.session, engine.rehearse, self._limits, own_pid)
-            fd = os.pidfd_open(pid)
+            fd = _pidfd_of(pid)
             self._last_id += 1
             self._children[fd] = _Child(self._last_id, pid)
             self._poll.register(fd, select.POLLIN)
