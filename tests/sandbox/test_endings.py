@@ -106,6 +106,12 @@ def test_a_deadline_is_kept_while_an_answer_trickles_in(sandbox: Sandbox) -> Non
     assert time.monotonic() - started < 0.3 + SLACK
 
 
+def test_processor_time_is_bounded_by_the_kernel_too() -> None:
+    # Both deadlines are far: it is the child's own limit that ends it.
+    with sandbox_of(cpu=0.5) as sandbox, pytest.raises(errors.DeadlineExceeded):
+        read(sandbox, scripted(1, {1: "spins"}))
+
+
 @pytest.mark.parametrize("does", ["claims_huge_body", "gives_much_text"])
 def test_more_output_than_allowed_is_refused_before_it_is_taken_in(
     sandbox: Sandbox, does: str
