@@ -5,4 +5,3 @@ from __future__ import annotations
 from example_project.settings import *  # noqa: F403
 
 PDFPOOL = {"ENGINE": "tests.engines.scripted", "SLOTS": 1, "QUEUE": 1, "WAIT": 30, "DEADLINE": 60}
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
