@@ -78,7 +78,13 @@ class Site:
         waiting: list[int] = []
 
         def found() -> bool:
-            waiting[:] = [pid for pid in self.ours() if handles(pid, signal.SIGUSR1)]
+            # Below the launcher: before its exec it, too, has a handler, the server's own.
+            of_ours, parent_of, serving = self.ours(), parents(), self.django_pid()
+            waiting[:] = [
+                pid
+                for pid in of_ours
+                if parent_of.get(pid) != serving and handles(pid, signal.SIGUSR1)
+            ]
             return bool(waiting)
 
         await_truth(found, "no child has come to its page")
