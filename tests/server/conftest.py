@@ -15,7 +15,9 @@ from tests.server.site import make_database
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated database with users, for each site to copy."""
-    return make_database(tmp_path_factory.mktemp("database") / "db.sqlite3")
+    return make_database(
+        tmp_path_factory.mktemp("database") / "db.sqlite3", "tests.server.settings"
+    )
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ class Site:
         self.process = process
         self.base = base
         self.server = server
+        self._staff: SiteClient | None = None
 
     def client(self, name: str = "demo") -> SiteClient:
         client = SiteClient(self.base)
@@ -42,7 +43,9 @@ class Site:
         return client
 
     def state(self) -> dict[str, object]:
-        state: dict[str, object] = self.client().open("/pdf/status/").json
+        if self._staff is None:
+            self._staff = self.client()
+        state: dict[str, object] = self._staff.open("/pdf/status/").json
         return state
 
     def descendants(self) -> list[int]:
@@ -153,8 +156,11 @@ def wait_until_gone(pidfds: list[int], seconds: float) -> int:
 @contextlib.contextmanager
 def watched(pids: list[int]) -> Iterator[list[int]]:
     """Give a descriptor for each process, which becomes readable at its end."""
-    fds = [os.pidfd_open(pid) for pid in pids]
+    fds = []
     try:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # it has ended since it was found
+                fds.append(os.pidfd_open(pid))
         yield fds
     finally:
         for fd in fds:
@@ -173,9 +179,9 @@ def environment(database: Path, settings: str) -> dict[str, str]:
     }
 
 
-def make_database(path: Path) -> Path:
+def make_database(path: Path, settings: str) -> Path:
     """Make the database of a site with its users in it."""
-    surroundings = environment(path, "tests.server.settings")
+    surroundings = environment(path, settings)
     manage(surroundings, "migrate", "--verbosity", "0")
     make_users = (
         "from django.contrib.auth import get_user_model\n"
@@ -193,7 +199,7 @@ def serve(
     """Serve the example site from a database of its own, and end it."""
     own = folder / "db.sqlite3"
     if database is None:
-        make_database(own)
+        make_database(own, settings)
     else:
         shutil.copyfile(database, own)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -29,8 +29,6 @@ from tests.server.servers import UVICORN, Server, gunicorn
 from tests.server.site import (
     ROOT,
     Site,
-    await_truth,
-    children,
     descendants,
     environment,
     serve,
@@ -135,21 +133,18 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
 
 
 @needs_celery
-def test_a_celery_worker_reads_again_and_again_and_stopping_leaves_nothing(worker: Worker) -> None:
+def test_a_celery_worker_reads_again_and_again_also_after_a_kill_and_leaves_nothing(
+    worker: Worker,
+) -> None:
     worker.assert_reads()
     worker.assert_reads()
-    assert len(worker.site.ours()) >= 1
-    assert_stops(worker.site)
-
-
-@needs_celery
-def test_a_killed_celery_process_takes_along_what_is_ours(worker: Worker) -> None:
     worker.send(waiting("cut"))
-    await_truth(lambda: len(children(worker.site.process.pid)) == 1, "no process for tasks")
     worker.site.await_page()
     with watching_the_django_process(worker.site):
         os.kill(worker.site.django_pid(), signal.SIGKILL)
     worker.assert_reads()
+    assert worker.site.ours(), "a launcher"
+    assert_stops(worker.site)
 
 
 # pytest-xdist

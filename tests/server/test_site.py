@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +33,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def scripted(tmp_path: Path) -> Iterator[Site]:
-    with serve(tmp_path, "tests.server.settings") as served:
+def scripted(tmp_path: Path, database: Path) -> Iterator[Site]:
+    with serve(tmp_path, "tests.server.settings", database=database) as served:
         yield served
-
-
-@pytest.fixture
-def background() -> Iterator[Callable[..., Future[Answer]]]:
-    executor = ThreadPoolExecutor(8)
-    yield executor.submit
-    executor.shutdown(wait=False, cancel_futures=True)
 
 
 def until(site: Site, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
