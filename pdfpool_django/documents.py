@@ -168,7 +168,7 @@ class Session:
             "max_pages": self._limits.max_pages,
             "ahead": ahead and [(part.first, part.last) for part in ahead.ranges],
         }
-        child.ask("open", arguments, [self._document.fd])
+        child.ask("open", arguments, self._deadline, [self._document.fd])
         frame = child.receive(self._deadline, 0)
         self._reading_ahead = ahead is not None
         if frame is None or not (self._reading_ahead or child.receive(self._deadline, 0) is None):
@@ -199,7 +199,7 @@ class Session:
         if child is None:
             raise Stopped
         if not self._reading_ahead:
-            child.ask("pages", {"ranges": remaining.as_ranges()})
+            child.ask("pages", {"ranges": remaining.as_ranges()}, self._deadline)
         self._reading_ahead = False
         while remaining:
             deadline = min(self._deadline, time.monotonic() + self._limits.page_deadline)

@@ -114,13 +114,29 @@ def astream(
     return AsyncStream(start, timeout)
 
 
-class Stream:
+class _ToBeRead:
+    """Has a result once its pages have been read."""
+
+    _extraction: Extraction | None = None
+
+    @property
+    def extraction(self) -> Extraction:
+        """The whole result.
+
+        Raises:
+            RuntimeError: The pages have not been read to their end.
+        """
+        if self._extraction is None:
+            raise RuntimeError("read the pages to their end first")
+        return self._extraction
+
+
+class Stream(_ToBeRead):
     """The pages of a document, as they are read. Closing it early ends the reading."""
 
     def __init__(self, run: Run, deadline: float | None) -> None:
         self._run = run
         self._deadline = deadline
-        self._extraction: Extraction | None = None
         self._pages = self._read()
 
     def __iter__(self) -> Iterator[Page]:
@@ -136,17 +152,6 @@ class Stream:
                     yield event
             self._extraction = run.result(_remaining(self._deadline))
 
-    @property
-    def extraction(self) -> Extraction:
-        """The whole result.
-
-        Raises:
-            RuntimeError: The pages have not been read to their end.
-        """
-        if self._extraction is None:
-            raise RuntimeError("read the pages to their end first")
-        return self._extraction
-
     def close(self) -> None:
         """Leave; where nobody else waits for the document, its reading ends."""
         self._run.leave()
@@ -158,14 +163,13 @@ class Stream:
         self.close()
 
 
-class AsyncStream:
+class AsyncStream(_ToBeRead):
     """The pages of a document, as they are read, for async callers."""
 
     def __init__(self, start: Callable[[], Any], timeout: float | None) -> None:
         self._start = start
         self._deadline = _deadline(timeout)
         self._run: Run | None = None
-        self._extraction: Extraction | None = None
         self._pages = self._read()
 
     def __aiter__(self) -> AsyncIterator[Page]:
@@ -181,17 +185,6 @@ class AsyncStream:
                 if isinstance(event, Page):
                     yield event
             self._extraction = await run.aresult(_remaining(self._deadline))
-
-    @property
-    def extraction(self) -> Extraction:
-        """The whole result.
-
-        Raises:
-            RuntimeError: The pages have not been read to their end.
-        """
-        if self._extraction is None:
-            raise RuntimeError("read the pages to their end first")
-        return self._extraction
 
     async def aclose(self) -> None:
         """Leave; where nobody else waits for the document, its reading ends."""

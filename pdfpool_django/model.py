@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -268,9 +268,3 @@ class Extraction:
 
 Event = DocumentInfo | Page
 """What a run publishes while it goes on."""
-
-
-def each_number(ranges: Sequence[range]) -> Iterator[int]:
-    """Yield every number of the ranges, in order."""
-    for part in ranges:
-        yield from part

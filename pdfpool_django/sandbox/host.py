@@ -125,17 +125,28 @@ class Child:
         self._closing = threading.Lock()
         self._asked = False
 
-    def ask(self, call: str, arguments: dict[str, Any], fds: Iterable[int] = ()) -> None:
+    def ask(
+        self, call: str, arguments: dict[str, Any], deadline: float, fds: Iterable[int] = ()
+    ) -> None:
         """Send a call; its answer is read with `receive`.
 
+        Args:
+            call: The call's name.
+            arguments: What goes with it, as JSON has it.
+            deadline: Instant (``time.monotonic``) at which the child is killed,
+                for one that does not read.
+            fds: Descriptors to hand over.
+
         Raises:
-            ChildLost: The child is gone.
+            ChildLost: The child is gone, or was killed.
         """
         descriptors = list(fds)
         message = {"call": call, "arguments": arguments, "descriptors": len(descriptors)}
         try:
-            self._sock.settimeout(None)
+            self._sock.settimeout(max(deadline - time.monotonic(), 1e-3))
             wire.send(self._sock, message, fds=descriptors)
+        except TimeoutError as error:
+            raise self._lost(DeadlineExceeded(seconds=0)) from error
         except OSError as error:
             raise self._gone() from error
         if not self._asked:
@@ -194,7 +205,6 @@ class Child:
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if kind == "error":
                 error = from_data(message["error"])
-                str(error)
                 return self._lost(error) if isinstance(error, MemoryExceeded) else error
             if kind == "fault":
                 return self._lost(Crashed(reason=str(message["fault"])[:300]))

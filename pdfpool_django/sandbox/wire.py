@@ -47,8 +47,7 @@ class Frame:
 
 def encode(message: dict[str, Any], body: bytes = b"") -> bytes:
     """Return the bytes of a frame."""
-    head = json.dumps(message, separators=(",", ":")).encode("ascii")
-    return b"".join((HEADER.pack(len(head), len(body)), head, body))
+    return encode_head(message, body) + body
 
 
 def send(

@@ -27,9 +27,14 @@ SHA256 = hashlib.sha256(DATA).hexdigest()
 
 @pytest.fixture(autouse=True)
 def nothing_left_open() -> Iterator[None]:
-    before = open_descriptors()
+    before = files_open()
     yield
-    assert open_descriptors() == before
+    assert files_open() == before
+
+
+def files_open() -> list[str]:
+    """Leave out sockets and pidfds: a launcher of another test may still be sending standbys."""
+    return [name for name in open_descriptors() if name not in {"socket", "anon_inode"}]
 
 
 @pytest.fixture

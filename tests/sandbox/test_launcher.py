@@ -19,13 +19,16 @@ from typing import Any
 import pytest
 
 from pdfpool_django import errors
+from pdfpool_django.documents import Session
 from pdfpool_django.sandbox import host, launcher
+from pdfpool_django.sandbox.descriptors import from_bytes
 from pdfpool_django.sandbox.host import Sandbox
 from pdfpool_django.sandbox.limits import MEMORY_RESERVE, NOBODY, SOCKET_FD
 from tests.sandbox.helpers import (
     LIMIT,
     LIMITS,
     MEMORY,
+    SLACK,
     Call,
     Watch,
     eventually,
@@ -658,3 +661,15 @@ def test_a_child_that_cannot_be_watched_is_ended(monkeypatch: pytest.MonkeyPatch
             launcher._pidfd_of(child.pid)
         watch.await_ends()
     child.wait()
+
+
+def test_a_child_that_does_not_read_is_ended_at_the_deadline(started: Sandbox) -> None:
+    os.kill(standbys(started)[0].pid, signal.SIGSTOP)
+    more_than_a_socket_holds = "x" * 2_000_000
+    with from_bytes(ONE_PAGE) as document:
+        session = Session(started, document, more_than_a_socket_holds, limits(deadline=0.5))
+        begun = time.monotonic()
+        with pytest.raises(errors.DeadlineExceeded, match=r"0\.5 seconds"):
+            session.open()
+    assert time.monotonic() - begun < 0.5 + SLACK
+    assert read(started, ONE_PAGE).complete

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pdfpool_django.errors import InvalidRequest, PageOutOfRange
-from pdfpool_django.model import Extraction, Page, PageRange, PageSelection, Request, each_number
+from pdfpool_django.model import Extraction, Page, PageRange, PageSelection, Request
 
 NUMBERS = st.integers(1, 40)
 PARTS = st.lists(st.tuples(NUMBERS, NUMBERS | st.none()), min_size=1, max_size=8)
@@ -32,7 +33,7 @@ def meant(parts: list[tuple[int, int | None]]) -> set[int]:
 
 def numbers_of(selection: PageSelection | None, page_count: int = END) -> list[int]:
     assert selection is not None
-    return list(each_number(selection.numbers(page_count)))
+    return list(chain.from_iterable(selection.numbers(page_count)))
 
 
 # Parsing

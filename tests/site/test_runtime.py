@@ -13,7 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from pdfpool_django import conf, errors, runtime
-from pdfpool_django.extraction import extract, stream
+from pdfpool_django.extraction import extract, stream, submit
+from pdfpool_django.model import DocumentInfo
 from tests.sandbox.helpers import LIMIT, Call, codes, eventually, run_program, watching
 from tests.site.helpers import (
     SAMPLE,
@@ -216,15 +217,18 @@ def test_pages_that_were_read_before_the_killing_are_kept() -> None:
 
 @pytest.mark.usefixtures("scripts")
 def test_closing_tells_those_in_the_queue_at_once() -> None:
-    running = Call(extract, hanging("running"), caller="a")
-    (pid,) = await_children()
-    queued = Call(extract, script("queued"), caller="b")
-    eventually(lambda: runtime.state().queued == 1, "one in the queue")
-    closing = Call(runtime.close, grace=LIMIT)
-    assert type(queued.error()) is errors.Unavailable
-    os.kill(pid, signal.SIGKILL)
-    assert type(running.error()) is errors.MemoryExceeded
-    closing.result()
+    with submit(hanging("running"), caller="a") as running:
+        # It is open then: a child that is killed before has its document opened by another.
+        assert isinstance(next(running.events(LIMIT)), DocumentInfo)
+        (pid,) = await_children()
+        queued = Call(extract, script("queued"), caller="b")
+        eventually(lambda: runtime.state().queued == 1, "one in the queue")
+        closing = Call(runtime.close, grace=LIMIT)
+        assert type(queued.error()) is errors.Unavailable
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(errors.MemoryExceeded):
+            running.result(LIMIT)
+        closing.result()
 
 
 @pytest.mark.usefixtures("scripts")
