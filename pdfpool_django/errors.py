@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from typing import Any, ClassVar, TypedDict
 
 from pdfpool_django.text import clean
@@ -192,8 +193,30 @@ class InvalidPattern(PdfPoolError):
 
 
 class InternalError(PdfPoolError):
+    """A fault of ours. Log it where it is met, with the error's `reference`, which the answer has.
+
+    Args:
+        template: As for every error.
+        retry_after: As for every error.
+        **params: As for every error; a new ``reference`` unless one is given.
+    """
+
     code = "internal_error"
-    default_template = "Something went wrong on our side. The fault has been logged."
+    default_template = (
+        "Something went wrong on our side. The fault has been logged as %(reference)s; "
+        "name it when you report this."
+    )
+
+    def __init__(
+        self, template: str | None = None, /, *, retry_after: float | None = None, **params: Any
+    ) -> None:
+        params.setdefault("reference", secrets.token_hex(4))
+        super().__init__(template, retry_after=retry_after, **params)
+
+    @property
+    def reference(self) -> str:
+        """Eight hexadecimal digits by which the log entry is found."""
+        return str(self.params["reference"])
 
 
 ERROR_CLASSES: dict[str, type[PdfPoolError]] = {

@@ -72,6 +72,8 @@ def problem(error: PdfPoolError) -> dict[str, Any]:
         "code": error.code,
         "retryable": error.retryable,
     }
+    if isinstance(error, errors.InternalError):
+        details["reference"] = error.reference
     seconds = retry_after(error)
     return details if seconds is None else details | {"retry_after": seconds}
 

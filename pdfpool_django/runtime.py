@@ -35,6 +35,11 @@ def state() -> BackendState:
     return backend().state()
 
 
+def probe() -> BackendState:
+    """Return the backend's state, after it has tried again what has failed of late."""
+    return backend().probe()
+
+
 def close(grace: float = 0) -> None:
     """Refuse new requests, give running ones `grace` seconds, then end them.
 

@@ -121,6 +121,14 @@ class Backend(ABC):
     def state(self) -> BackendState:
         """Return the state at this instant. Starts nothing."""
 
+    def probe(self) -> BackendState:
+        """Return the state; where documents could not be read of late, find out whether they can.
+
+        For health checks: a service that no request reaches, because it was
+        said to be unavailable, must find out by itself that it is not any more.
+        """
+        return self.state()
+
     def check(self) -> list[Problem]:
         """Return what is wrong with the backend's configuration on this host."""
         return []

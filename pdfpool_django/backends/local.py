@@ -25,6 +25,7 @@ MAX_STANDBYS = 2
 
 _REMEMBERED_DURATIONS = 50
 _ASSUMED_DURATION = 1.0
+_PROBE_SECONDS = 5.0
 
 
 class LocalRun(Run):
@@ -90,9 +91,12 @@ class LocalBackend(Backend):
     def state(self) -> BackendState:
         stats = self._pool.stats()
         sandbox = self._sandbox.stats()
+        reason = "no child can be started" if sandbox.failing else None
+        if self._closed:
+            reason = "shutting down"
         return BackendState(
-            available=not self._closed,
-            reason="shutting down" if self._closed else None,
+            available=reason is None,
+            reason=reason,
             slots=stats.slots,
             queue=stats.queue,
             running=stats.running,
@@ -112,6 +116,12 @@ class LocalBackend(Backend):
                 "children_ended": sandbox.children_ended,
             },
         )
+
+    def probe(self) -> BackendState:
+        if self._sandbox.stats().failing and not self._closed:
+            with contextlib.suppress(errors.Unavailable):
+                self._sandbox.release(self._sandbox.child(time.monotonic() + _PROBE_SECONDS))
+        return self.state()
 
     def check(self) -> list[Problem]:
         reason = seccomp.why_unavailable()
@@ -144,8 +154,12 @@ class LocalBackend(Backend):
         except PoolClosed as error:
             raise errors.Unavailable(retry_after=self.config.wait or 1) from error
         except JobCrashed as error:
-            logger.exception("a job crashed")
-            raise errors.InternalError from error
+            raise self._logged(error) from error
+
+    def _logged(self, fault: Exception) -> errors.InternalError:
+        error = errors.InternalError()
+        logger.error("a job failed, reference %s", error.reference, exc_info=fault)
+        return error
 
     def _estimate(self) -> float:
         """Return the seconds after which a slot is likely free, from how long recent jobs took."""
@@ -184,8 +198,7 @@ class LocalBackend(Backend):
             logger.exception("a document could not be handed to a child")
             raise errors.Unavailable(retry_after=1) from error
         except Exception as error:
-            logger.exception("a job failed")
-            raise errors.InternalError from error
+            raise self._logged(error) from error
         finally:
             session.close()
 

@@ -87,6 +87,8 @@ class SandboxStats:
     engine: str | None
     unfiltered: str | None
     """Why the children's system calls are not filtered; ``None`` where they are."""
+    failing: bool
+    """Whether the last document that asked for a child got none."""
     standbys: int
     launchers_started: int
     children_used: int
@@ -471,6 +473,7 @@ class Sandbox:
         self._launcher: _Launcher | None = None
         self._starting = False
         self._failed_at = -RETRY_SECONDS
+        self._failing = False
         self._closed = False
         self._launchers_started = 0
         self._children_used = 0
@@ -486,11 +489,21 @@ class Sandbox:
             Unavailable: There is none to be had.
         """
         until = min(deadline, time.monotonic() + START_SECONDS)
+        try:
+            child = self._child(until)
+        except Unavailable:
+            if time.monotonic() < deadline:  # else it was the caller's time that was too short
+                self._failing = True
+            raise
+        self._failing = False
+        self._children_used += 1
+        return child
+
+    def _child(self, until: float) -> Child:
         for _ in range(_LAUNCHERS_TRIED):
             launcher = self._ready_launcher(until)
             child = self._take(launcher, until)
             if child is not None:
-                self._children_used += 1
                 return child
         raise Unavailable
 
@@ -516,6 +529,7 @@ class Sandbox:
                 launcher_pid=launcher.pid if launcher and alive else None,
                 engine=launcher.engine if launcher else None,
                 unfiltered=launcher.unfiltered if launcher else None,
+                failing=self._failing,
                 standbys=len(launcher.standbys) if launcher else 0,
                 launchers_started=self._launchers_started,
                 children_used=self._children_used,

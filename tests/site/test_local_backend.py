@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("scripts")
 FAULTS = {
     "no descriptor left": (OSError(24, "Too many open files"), errors.Unavailable),
     "a bug": (ZeroDivisionError("of ours"), errors.InternalError),
-    "an exit": (SystemExit(3), errors.InternalError),
+    "an exit": (SystemExit("an exit of ours"), errors.InternalError),
 }
 
 
@@ -49,7 +49,10 @@ def test_a_fault_of_ours_is_logged_and_told_without_its_words(
     assert type(caught.value) is error
     assert str(fault) not in str(caught.value)
     assert str(fault) in caplog.text
-    assert {record.levelno for record in caplog.records} == {logging.ERROR}
+    levels = {each.levelno for each in caplog.records if each.name == "pdfpool_django.backends"}
+    assert levels == {logging.ERROR}
+    if isinstance(caught.value, errors.InternalError):
+        assert caught.value.reference in caplog.text
     assert_reads_on()
 
 
