@@ -16,9 +16,12 @@ from pdfpool_django.errors import CallerBusy, NotAuthenticated
 
 
 def authenticated_user(request: HttpRequest) -> str | None:
-    """Return ``user:<pk>`` for a user who is logged in, else ``None``."""
+    """Return ``user:<pk>`` for a user who is logged in, else ``None``.
+
+    A user without a primary key is nobody, as all of them would be one caller.
+    """
     user = getattr(request, "user", None)
-    if user is None or not user.is_authenticated:
+    if user is None or not user.is_authenticated or user.pk is None:
         return None
     return f"user:{user.pk}"
 
@@ -34,10 +37,14 @@ def caller_of(request: HttpRequest) -> str:
 
     Raises:
         NotAuthenticated: It has none.
+        TypeError: The function gave what is no name: an object's ``str`` could
+            be the same for two people.
     """
     caller = caller_function()(request)
     if not caller:
         raise NotAuthenticated
+    if not isinstance(caller, str):
+        raise TypeError(f"the CALLER function returned {type(caller).__name__}, not a string")
     return caller
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import json
@@ -11,21 +10,24 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+from django.dispatch import Signal
 
 from pdfpool_django import runtime, sources
 from pdfpool_django.backends.base import Run
 from pdfpool_django.errors import PdfPoolError
 from pdfpool_django.model import EVERY_PAGE, Event, Extraction, Page, PageSelection, Request
 from pdfpool_django.sandbox.descriptors import Descriptor
-
-if TYPE_CHECKING:
-    from pdfpool_django.sources import Source
+from pdfpool_django.signals import extraction_finished, extraction_refused
+from pdfpool_django.sources import Source
+from pdfpool_django.text import clean_line
 
 logger = logging.getLogger("pdfpool_django.extraction")
 
 _SMALL = 1024 * 1024
 _LOGGED_KEY = 12
+_LOGGED_CALLER = 200
 
 
 def extract(
@@ -215,8 +217,13 @@ def submit(
         OSError: The source cannot be read.
     """
     _check(caller, password)
-    selection = PageSelection.parse(pages)
-    return _submit_document(sources.describe(source), caller, selection, password)
+    try:
+        selection = PageSelection.parse(pages)
+        document = sources.describe(source)
+        return _submit_document(document, caller, selection, password)
+    except PdfPoolError as error:
+        extraction_refused.send_robust(Extraction, caller=caller, error=error)
+        raise
 
 
 async def _asubmit(
@@ -227,13 +234,17 @@ async def _asubmit(
     password: str | None,
 ) -> Run:
     _check(caller, password)
-    selection = PageSelection.parse(pages)
-    # What takes long, a large file or a slow one, does so in a thread.
-    small = isinstance(source, bytes) and len(source) <= _SMALL
-    document = (
-        sources.describe(source) if small else await asyncio.to_thread(sources.describe, source)
-    )
-    return _submit_document(document, caller, selection, password)
+    try:
+        selection = PageSelection.parse(pages)
+        # What takes long, a large file or a slow one, does so in a thread.
+        if isinstance(source, bytes) and len(source) <= _SMALL:
+            document = sources.describe(source)
+        else:
+            document = await asyncio.to_thread(sources.describe, source)
+        return _submit_document(document, caller, selection, password)
+    except PdfPoolError as error:
+        await extraction_refused.asend_robust(Extraction, caller=caller, error=error)
+        raise
 
 
 def _check(caller: str, password: str | None) -> None:
@@ -246,6 +257,7 @@ def _check(caller: str, password: str | None) -> None:
 def _submit_document(
     document: Descriptor, caller: str, selection: PageSelection | None, password: str | None
 ) -> Run:
+    since = time.monotonic()
     try:
         request = Request(
             key=_key(document.sha256, selection, password),
@@ -263,7 +275,7 @@ def _submit_document(
     except PdfPoolError as error:
         _log(request, "refused", error.code, 0.0, 0)
         raise
-    return _LoggedRun(run, request)
+    return _ReportedRun(run, request, since)
 
 
 _SECRET = secrets.token_bytes(32)
@@ -279,15 +291,15 @@ def _key(sha256: str, selection: PageSelection | None, password: str | None) -> 
     return hmac.new(_SECRET, options.encode(), hashlib.sha256).hexdigest()
 
 
-class _LoggedRun(Run):
-    """A run whose outcome is logged, once."""
+class _ReportedRun(Run):
+    """A run whose outcome is logged and sent to the site's receivers, once."""
 
-    def __init__(self, run: Run, request: Request) -> None:
+    def __init__(self, run: Run, request: Request, since: float) -> None:
         self.started = run.started
         self._run = run
         self._request = request
-        self._since = time.monotonic()
-        self._logged = False
+        self._since = since
+        self._reported = False
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         return self._run.events(timeout)
@@ -296,42 +308,71 @@ class _LoggedRun(Run):
         return self._run.aevents(timeout)
 
     def result(self, timeout: float | None = None) -> Extraction:
-        with self._errors_logged():
-            return self._log_result(self._run.result(timeout))
+        try:
+            extraction = self._run.result(timeout)
+        except PdfPoolError as error:
+            self._tell(None, error)
+            raise
+        self._tell(extraction, None)
+        return extraction
 
     async def aresult(self, timeout: float | None = None) -> Extraction:  # noqa: ASYNC109
-        with self._errors_logged():
-            return self._log_result(await self._run.aresult(timeout))
+        try:
+            extraction = await self._run.aresult(timeout)
+        except PdfPoolError as error:
+            await self._atell(None, error)
+            raise
+        await self._atell(extraction, None)
+        return extraction
 
     def leave(self) -> None:
         self._run.leave()
-        self._log("left", 0)
+        self._log_once("left", 0)
 
-    @contextlib.contextmanager
-    def _errors_logged(self) -> Iterator[None]:
-        try:
-            yield
-        except PdfPoolError as error:
-            self._log(error.code, 0)
-            raise
+    def _tell(self, extraction: Extraction | None, error: PdfPoolError | None) -> None:
+        if self._log_once(_outcome(extraction, error), len(extraction.pages) if extraction else 0):
+            signal, values = self._told(extraction, error)
+            signal.send_robust(Extraction, **values)
 
-    def _log_result(self, extraction: Extraction) -> Extraction:
-        outcome = "complete" if extraction.complete else "incomplete"
-        self._log(outcome, len(extraction.pages))
-        return extraction
+    async def _atell(self, extraction: Extraction | None, error: PdfPoolError | None) -> None:
+        if self._log_once(_outcome(extraction, error), len(extraction.pages) if extraction else 0):
+            signal, values = self._told(extraction, error)
+            await signal.asend_robust(Extraction, **values)
 
-    def _log(self, outcome: str, pages: int) -> None:
-        if not self._logged:
-            self._logged = True
-            share = "started" if self.started else "joined"
-            _log(self._request, share, outcome, time.monotonic() - self._since, pages)
+    def _told(
+        self, extraction: Extraction | None, error: PdfPoolError | None
+    ) -> tuple[Signal, dict[str, Any]]:
+        if error is not None and error.retryable:  # so the document was not even looked at
+            return extraction_refused, {"caller": self._request.caller, "error": error}
+        return extraction_finished, {
+            "caller": self._request.caller,
+            "sha256": self._request.sha256,
+            "started": self.started,
+            "extraction": extraction,
+            "error": error,
+            "elapsed": time.monotonic() - self._since,
+        }
+
+    def _log_once(self, outcome: str, pages: int) -> bool:
+        if self._reported:
+            return False
+        self._reported = True
+        share = "started" if self.started else "joined"
+        _log(self._request, share, outcome, time.monotonic() - self._since, pages)
+        return True
+
+
+def _outcome(extraction: Extraction | None, error: PdfPoolError | None) -> str:
+    if error is not None:
+        return error.code
+    return "complete" if extraction is not None and extraction.complete else "incomplete"
 
 
 def _log(request: Request, share: str, outcome: str, seconds: float, pages: int) -> None:
     logger.info(
         "extraction key=%s caller=%s share=%s pages=%d seconds=%.3f outcome=%s",
         request.key[:_LOGGED_KEY],
-        request.caller,
+        clean_line(request.caller, _LOGGED_CALLER),
         share,
         pages,
         seconds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any, TypeAlias
 
 from django.core.files.base import File
 from django.core.files.utils import FileProxyMixin
@@ -13,8 +13,10 @@ from pdfpool_django.errors import InvalidRequest, NotAPdf
 from pdfpool_django.sandbox import descriptors
 from pdfpool_django.sandbox.descriptors import Descriptor
 
-if TYPE_CHECKING:
-    Source = bytes | bytearray | memoryview | str | os.PathLike[str] | IO[bytes] | File[Any]
+Source: TypeAlias = (
+    "bytes | bytearray | memoryview | str | os.PathLike[str] | IO[bytes] | File[Any]"
+)
+"""What a document may be read from."""
 
 HEADER = b"%PDF-"
 HEADER_WITHIN = 1024

@@ -13,7 +13,13 @@ from typing import IO, Any
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.core.files.uploadedfile import UploadedFile
-from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.core.files.uploadhandler import (
+    FileUploadHandler,
+    MemoryFileUploadHandler,
+    StopUpload,
+    TemporaryFileUploadHandler,
+)
+from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import RawPostDataException, UnreadablePostError
@@ -23,6 +29,7 @@ from pdfpool_django.errors import FileTooLarge, Forbidden, InvalidRequest, PdfPo
 from pdfpool_django.model import PageSelection
 from pdfpool_django.sandbox import descriptors
 from pdfpool_django.sandbox.descriptors import Descriptor
+from pdfpool_django.sources import Source
 
 FILE_FIELD = "file"
 PASSWORD_HEADER = "Pdfpool-Password"  # noqa: S105 - a name, not a secret
@@ -60,14 +67,41 @@ def check_head(request: HttpRequest, limit: int) -> None:
             field=FILE_FIELD,
             type=RAW_TYPE,
         )
-    length = _content_length(request) or 0
+    length = _content_length(request)
+    if length is None:
+        _check_chunked(request)
+        return
     allowance = 0 if request.content_type == RAW_TYPE else _FORM_OVERHEAD
     if length > limit + allowance:
         raise FileTooLarge(limit=limit)
 
 
-def watch(request: HttpRequest, limit: int) -> None:
-    """Have the files of a form counted and hashed when it is parsed, which must not be done yet."""
+def _check_chunked(request: HttpRequest) -> None:
+    """Refuse a body in chunks (RFC 9112, 7.1) where nobody says where it ends.
+
+    Django takes a form without a length for an empty one.
+    """
+    if "chunked" not in request.headers.get("Transfer-Encoding", "").lower():
+        return
+    if request.content_type == MULTIPART_TYPE:
+        raise InvalidRequest(
+            "A form cannot be sent in chunks; send it with its Content-Length, "
+            "or send the file alone as the body with the type %(type)s.",
+            type=RAW_TYPE,
+        )
+    if not (_is_spooled(request) or request.META.get("wsgi.input_terminated")):
+        raise InvalidRequest(
+            "This server takes no body in chunks; send the file with its Content-Length."
+        )
+
+
+def watch(request: HttpRequest, limit: int | None) -> None:
+    """Have the files of a form counted and hashed when it is parsed, which must not be done yet.
+
+    Args:
+        request: The request, whose body has not been read.
+        limit: Bytes that a file may have; ``None`` where there may be none.
+    """
     request.upload_handlers.insert(0, _Watch(request, limit))
 
 
@@ -122,6 +156,21 @@ def receive(request: HttpRequest, limit: int) -> Upload:
     return _receive_form(request, limit)
 
 
+def receive_options(request: HttpRequest, source: Source) -> Upload:
+    """Take in the options of a request about a document that the site has.
+
+    Raises:
+        PdfPoolError: An option is unknown or wrong.
+        OSError: The document cannot be read.
+    """
+    _check_names(request.GET, _QUERY)
+    with parsing(request):
+        fields = request.POST
+    _check_names(fields, _FIELDS)
+    pages = PageSelection.parse(fields.get("pages") or request.GET.get("pages"))
+    return Upload(sources.describe(source), pages, _password(request, fields))
+
+
 def _check_names(given: Mapping[str, Any], known: set[str]) -> None:
     if "password" in given and "password" not in known:
         raise InvalidRequest(
@@ -150,11 +199,18 @@ def _receive_form(request: HttpRequest, limit: int) -> Upload:
     file = _only_file(files)
     if file.size is not None and file.size > limit:
         raise FileTooLarge(limit=limit)
-    watcher = _watcher(request)
-    sha256 = None if watcher is None else watcher.sha256
-    document = sources.from_file(file, sha256)
+    document = sources.from_file(file, _known_sha256(request))
     file.close()
     return Upload(document, pages, _password(request, fields))
+
+
+def _known_sha256(request: HttpRequest) -> str | None:
+    """Return the hash of the form's file, unless a handler of the site's may have changed it."""
+    known = (_Watch, MemoryFileUploadHandler, TemporaryFileUploadHandler)
+    if any(type(handler) not in known for handler in request.upload_handlers):
+        return None
+    watcher = _watcher(request)
+    return None if watcher is None else watcher.sha256
 
 
 def _only_file(files: Any) -> UploadedFile[bytes]:
@@ -177,7 +233,7 @@ class _Watch(FileUploadHandler):
 
     chunk_size = _CHUNK
 
-    def __init__(self, request: HttpRequest, limit: int) -> None:
+    def __init__(self, request: HttpRequest, limit: int | None) -> None:
         super().__init__(request)
         self._limit = limit
         self._count = 0
@@ -192,6 +248,8 @@ class _Watch(FileUploadHandler):
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
         self._files += 1
+        if self._limit is None:
+            self._refuse(InvalidRequest("This address takes no file; send the options only."))
         if self._files > 1:
             self._refuse(InvalidRequest("The form has more than one file; send them one by one."))
         # Django gives its temporary files this ending, and file systems bound their names.
@@ -206,7 +264,7 @@ class _Watch(FileUploadHandler):
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:  # noqa: ARG002
         self._count += len(raw_data)
-        if self._count > self._limit:
+        if self._limit is not None and self._count > self._limit:
             self._refuse(FileTooLarge(limit=self._limit))
         self._digest.update(raw_data)
         return raw_data
@@ -245,6 +303,11 @@ def _raw_chunks(request: HttpRequest) -> Iterator[bytes]:
             yield chunk
     except OSError as error:
         raise InvalidRequest("The upload stopped before its end; send it again.") from error
+
+
+def _is_spooled(request: HttpRequest) -> bool:
+    """Whether the whole body has arrived before the view is called, as under ASGI."""
+    return isinstance(request, ASGIRequest)
 
 
 def _content_length(request: HttpRequest) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
@@ -19,14 +21,13 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 
 from pdfpool_django import callers, conf, extraction, http, runtime, uploads
-from pdfpool_django.errors import (
-    Forbidden,
-    InternalError,
-    NotAuthenticated,
-    PdfPoolError,
-)
+from pdfpool_django.backends.base import Run
+from pdfpool_django.errors import Forbidden, InternalError, NotAuthenticated, PdfPoolError
 from pdfpool_django.forms import UploadForm
 from pdfpool_django.model import Extraction
+from pdfpool_django.signals import extraction_refused
+from pdfpool_django.sources import Source
+from pdfpool_django.uploads import Upload
 
 logger = logging.getLogger("pdfpool_django.views")
 
@@ -63,38 +64,80 @@ _outermost: Any = [
 ]
 
 
-class UploadedDocumentView(View):
-    """Reads the document that a request brings; what becomes of the result is a subclass's."""
+class ExtractionView(View):
+    """Reads the document that a request is about; what becomes of the result is a subclass's."""
 
-    def extract(self, request: HttpRequest) -> Extraction:
-        """Return the text of the document that the request brings.
+    def get_source(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Source | None:  # noqa: ARG002
+        """Return the document, or ``None`` where the request itself brings it.
+
+        For views of documents that the site has: override it, look the
+        document up, and check that this caller may read it. The request's
+        body has not been read when this is called, nor its CSRF token checked.
 
         Raises:
-            PdfPoolError: The request was refused, or the document cannot be read.
+            PdfPoolError: The request is refused, as with `Forbidden`.
+            PermissionDenied: The same as `Forbidden`.
+        """
+        return None
+
+    @contextlib.contextmanager
+    def running(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Iterator[Run]:
+        """Have the document read for the length of the block. Does not wait for the reading.
+
+        Raises:
+            PdfPoolError: The request was refused.
         """
         config = conf.load()
-        caller = callers.caller_of(request)
-        with callers.open_requests().one(caller, config.caller_requests):
-            uploads.check_head(request, config.max_upload)
-            uploads.watch(request, config.max_upload)
-            if not callers.authenticates_by_header():
-                with uploads.parsing(request):
-                    _check_csrf(request)
-            upload = uploads.receive(request, config.max_upload)
-            with extraction.submit(
+        with contextlib.ExitStack() as stack:
+            caller = None
+            try:
+                caller = callers.caller_of(request)
+                count = callers.open_requests()
+                stack.enter_context(count.one(caller, config.caller_requests))
+                upload = self._receive(request, config.max_upload, *args, **kwargs)
+            except PdfPoolError as error:
+                extraction_refused.send_robust(Extraction, caller=caller, error=error)
+                raise
+            run = extraction.submit(
                 upload.document, caller=caller, pages=upload.pages, password=upload.password
-            ) as run:
-                return run.result()
+            )
+            yield stack.enter_context(run)
 
-    def answer_to(self, request: HttpRequest, respond: Callable[[Extraction], Any]) -> Any:
+    def _receive(self, request: HttpRequest, limit: int, *args: Any, **kwargs: Any) -> Upload:
+        try:
+            source = self.get_source(request, *args, **kwargs)
+        except PermissionDenied as error:
+            raise Forbidden("You may not read this document.") from error
+        if source is None:
+            uploads.check_head(request, limit)
+        uploads.watch(request, limit if source is None else None)
+        if not callers.authenticates_by_header():
+            with uploads.parsing(request):
+                _check_csrf(request)
+        if source is None:
+            return uploads.receive(request, limit)
+        return uploads.receive_options(request, source)
+
+    def answer_to(
+        self,
+        request: HttpRequest,
+        respond: Callable[[Extraction], HttpResponseBase],
+        *args: Any,
+        **kwargs: Any,
+    ) -> HttpResponseBase:
         """Return the response to the extraction, or the one to what went wrong."""
         try:
-            return respond(self.extract(request))
+            with self.running(request, *args, **kwargs) as run:
+                extraction = run.result()
+            return respond(extraction)
         except PdfPoolError as error:
             return self.respond_to_error(request, error)
+        except Http404:
+            raise
         except Exception:
-            logger.exception("an extraction request failed")
-            return self.respond_to_error(request, InternalError())
+            fault = InternalError()
+            logger.exception("an extraction request failed, reference %s", fault.reference)
+            return self.respond_to_error(request, fault)
 
     def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
         """Return the response to an error."""
@@ -102,16 +145,21 @@ class UploadedDocumentView(View):
 
 
 @method_decorator(_outermost, name="dispatch")
-class ExtractView(UploadedDocumentView):
-    """``POST`` a document, get its text: as JSON, or as plain text where that is asked for."""
+class ExtractView(ExtractionView):
+    """``POST`` a document, get its text: as JSON, or as plain text where that is asked for.
+
+    A subclass with a `get_source` of its own reads documents that the site
+    has. It may name ``get`` among its `http_method_names`, too.
+    """
 
     http_method_names = ["post", "options"]  # noqa: RUF012 - as Django declares it
 
-    def post(self, request: HttpRequest) -> HttpResponseBase:
-        response: HttpResponseBase = self.answer_to(
-            request, lambda result: self.respond(request, result)
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.answer_to(
+            request, lambda result: self.respond(request, result), *args, **kwargs
         )
-        return response
+
+    get = post
 
     def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
         """Return the response to a result."""
@@ -128,7 +176,7 @@ class ExtractView(UploadedDocumentView):
 
 
 @method_decorator(_outermost, name="dispatch")
-class UploadView(UploadedDocumentView):
+class UploadView(ExtractionView):
     """A page for people: a form that answers with a page of text."""
 
     http_method_names = ["get", "head", "post", "options"]  # noqa: RUF012 - as Django declares it
@@ -141,11 +189,10 @@ class UploadView(UploadedDocumentView):
         return self._page(request, {"form": UploadForm()})
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
-        response: HttpResponseBase = self.answer_to(
+        return self.answer_to(
             request,
             lambda result: self._page(request, {"form": UploadForm(), "extraction": result}),
         )
-        return response
 
     def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
         if isinstance(error, NotAuthenticated):
@@ -165,7 +212,7 @@ class UploadView(UploadedDocumentView):
 @cache_control(no_store=True)
 def health(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
     """Answer 200 while requests can be served, busy or not; else 503, and why."""
-    state = runtime.state()
+    state = runtime.probe()
     body = {"available": state.available, "reason": state.reason}
     return JsonResponse(body, status=200 if state.available else 503)
 

@@ -17,7 +17,7 @@ LAYERS = {
     0: {"errors", "model", "mutex", "outcomes", "pool", "sandbox", "text", "tickets"},
     1: {"engines"},
     2: {"backends", "documents"},
-    3: {"conf", "extraction", "runtime", "sources"},
+    3: {"conf", "extraction", "runtime", "signals", "sources"},
     4: {"callers", "forms", "http", "uploads"},
     5: {"apps", "checks", "management", "urls", "views"},
 }

@@ -24,5 +24,9 @@ def outside_transactions(request: HttpRequest) -> str | None:
     return None if connection.in_atomic_block else "somebody"
 
 
+def a_number(request: HttpRequest) -> int:
+    return 7
+
+
 def fails(request: HttpRequest) -> str | None:
     raise RuntimeError("the directory of users is gone")

@@ -124,6 +124,20 @@ def test_a_users_caller_is_named_by_its_primary_key(rf: Any) -> None:
     assert callers.authenticated_user(request) == "user:7"
 
 
+def test_users_without_a_primary_key_are_nobody_and_not_all_the_same(rf: Any) -> None:
+    request = rf.get("/")
+    request.user = User(username="not saved")
+    assert callers.authenticated_user(request) is None
+
+
+@override_settings(PDFPOOL={"CALLER": "tests.site.callers.a_number"})
+def test_a_caller_function_that_gives_no_name_is_a_fault_of_the_site(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert_problem(post_raw(client), 500, "internal_error")
+    assert "returned int, not a string" in caplog.text
+
+
 # CSRF
 
 

@@ -350,6 +350,9 @@ def test_a_large_raw_body_goes_by_a_temporary_file(member: Client, uploads: Path
 def test_a_fault_of_ours_is_shown_without_its_traceback(
     member: Client, post: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    details = assert_problem(post(member), 500, "internal_error", "The fault has been logged.")
+    details = assert_problem(post(member), 500, "internal_error", "The fault has been logged as")
     assert "directory" not in str(details)
     assert "the directory of users is gone" in caplog.text
+    assert len(details["reference"]) == 8
+    assert details["reference"] in details["detail"]
+    assert details["reference"] in caplog.text
