@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "pdfpool_django"
 
 LAYERS = {
-    0: {"errors", "model", "mutex", "outcomes", "pool", "sandbox", "text", "tickets"},
+    0: {"access", "errors", "model", "mutex", "outcomes", "pool", "sandbox", "text", "tickets"},
     1: {"engines"},
     2: {"backends", "documents"},
     3: {"conf", "extraction", "runtime", "signals", "sources"},
