@@ -13,6 +13,7 @@ class PdfPoolConfig(AppConfig):
     verbose_name = "PDF pool"
 
     def ready(self) -> None:
-        from pdfpool_django.checks import check_settings
+        from pdfpool_django.checks import check_deployment, check_settings
 
         register(check_settings, "pdfpool")
+        register(check_deployment, "pdfpool", deploy=True)

@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 
 from pdfpool_django import conf
 from pdfpool_django.errors import CallerBusy, NotAuthenticated
+from pdfpool_django.sandbox.platforms import after_fork
 
 
 def authenticated_user(request: HttpRequest) -> str | None:
@@ -93,4 +94,4 @@ def open_requests() -> OpenRequests:
     return _open_requests.get(pid) or _open_requests.setdefault(pid, OpenRequests())
 
 
-os.register_at_fork(after_in_child=_open_requests.clear)
+after_fork(_open_requests.clear)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ MIN_MEMORY = 96 * MIB
 class Problem:
     """A way in which the settings are wrong."""
 
-    key: str
+    id: str
+    """Of Django's check."""
     message: str
     hint: str
 
@@ -79,22 +81,23 @@ def _path(value: Any) -> str | None:
     return None
 
 
-_SETTINGS: Mapping[str, tuple[Any, Callable[[Any], str | None]]] = {
-    "SLOTS": (2, _whole(1)),
-    "QUEUE": (4, _whole(0)),
-    "WAIT": (10, _seconds(0)),
-    "DEADLINE": (60, _seconds(0, open_end=True)),
-    "PAGE_DEADLINE": (20, _seconds(0, open_end=True)),
-    "MEMORY": (384 * MIB, _whole(MIN_MEMORY)),
-    "MAX_UPLOAD": (50 * MIB, _whole(1)),
-    "MAX_PAGES": (5000, _whole(1)),
-    "MAX_OUTPUT": (64 * MIB, _whole(1)),
-    "PAGE_WORKERS": (1, _whole(1)),
-    "ENGINE": ("pypdf", _dotted),
-    "CALLER": ("pdfpool_django.callers.authenticated_user", _dotted),
-    "CALLER_REQUESTS": (4, _whole(1)),
-    "BACKEND": ("pdfpool_django.backends.local.LocalBackend", _dotted),
-    "PYTHON": (sys.executable, _path),
+# The default, what is wrong with a value, and the id of the check that says so.
+_SETTINGS: Mapping[str, tuple[Any, Callable[[Any], str | None], str]] = {
+    "SLOTS": (2, _whole(1), "pdfpool.E003"),
+    "QUEUE": (4, _whole(0), "pdfpool.E004"),
+    "WAIT": (10, _seconds(0), "pdfpool.E005"),
+    "DEADLINE": (60, _seconds(0, open_end=True), "pdfpool.E006"),
+    "PAGE_DEADLINE": (20, _seconds(0, open_end=True), "pdfpool.E007"),
+    "MEMORY": (384 * MIB, _whole(MIN_MEMORY), "pdfpool.E008"),
+    "MAX_UPLOAD": (50 * MIB, _whole(1), "pdfpool.E009"),
+    "MAX_PAGES": (5000, _whole(1), "pdfpool.E010"),
+    "MAX_OUTPUT": (64 * MIB, _whole(1), "pdfpool.E011"),
+    "PAGE_WORKERS": (1, _whole(1), "pdfpool.E012"),
+    "ENGINE": ("pypdf", _dotted, "pdfpool.E013"),
+    "CALLER": ("pdfpool_django.callers.authenticated_user", _dotted, "pdfpool.E014"),
+    "CALLER_REQUESTS": (4, _whole(1), "pdfpool.E015"),
+    "BACKEND": ("pdfpool_django.backends.local.LocalBackend", _dotted, "pdfpool.E016"),
+    "PYTHON": (sys.executable, _path, "pdfpool.E017"),
 }
 
 
@@ -103,23 +106,54 @@ def problems() -> list[Problem]:
     given = getattr(settings, "PDFPOOL", {})
     if not isinstance(given, Mapping):
         message = f"PDFPOOL must be a dict, not {type(given).__name__}."
-        return [Problem("PDFPOOL", message, "Write PDFPOOL = {} to have the defaults.")]
+        return [Problem("pdfpool.E001", message, "Write PDFPOOL = {} to have the defaults.")]
     found = [_unknown(key) for key in given if key not in _SETTINGS]
-    for key, (default, check) in _SETTINGS.items():
+    for key, (default, check, check_id) in _SETTINGS.items():
         value = given.get(key, default)
         wrong = check(value)
         if wrong is not None:
-            found.append(Problem(key, f"PDFPOOL[{key!r}] {wrong}, but is {value!r}.", _hint(key)))
+            message = f"PDFPOOL[{key!r}] {wrong}, but is {value!r}."
+            found.append(Problem(check_id, message, _hint(key)))
+        elif key == "PYTHON" and not _is_python(value):
+            found.append(_not_python(value))
     return found
 
 
 def _unknown(key: object) -> Problem:
     known = ", ".join(_SETTINGS)
-    return Problem(str(key), f"PDFPOOL has an unknown key {key!r}.", f"The keys are: {known}.")
+    message = f"PDFPOOL has an unknown key {key!r}."
+    return Problem("pdfpool.E002", message, f"The keys are: {known}.")
 
 
 def _hint(key: str) -> str:
-    return f"Leave it out to have the default, {_SETTINGS[key][0]!r}."
+    default, check, _ = _SETTINGS[key]
+    if check(default) is not None:  # `sys.executable` where Python is embedded in a server
+        return _PYTHON_HINT
+    return f"Leave it out to have the default, {default!r}."
+
+
+_PYTHON_HINT = (
+    "Write the path of the interpreter that has the site's packages, such as "
+    "'/srv/site/venv/bin/python'. The default is sys.executable, which is the server's own "
+    "program under uWSGI and mod_wsgi."
+)
+_PYTHON_NAME = re.compile(r"\.?(?:python|pypy|graalpy)", re.IGNORECASE)
+
+
+def _is_python(path: str | os.PathLike[str]) -> bool:
+    """Whether a program is called like an interpreter; running it would tell, and take its time."""
+    paths = (path, os.path.realpath(path)) if os.path.islink(path) else (path,)
+    return any(_PYTHON_NAME.match(os.path.basename(each)) for each in paths)
+
+
+def _not_python(path: str | os.PathLike[str]) -> Problem:
+    message = f"PDFPOOL['PYTHON'] is {os.fspath(path)!r}, which is no Python interpreter."
+    return Problem("pdfpool.E023", message, _PYTHON_HINT)
+
+
+def is_given(key: str) -> bool:
+    """Whether the site has set the key itself."""
+    return key in getattr(settings, "PDFPOOL", {})
 
 
 def engine_module(name: str) -> str:
@@ -137,7 +171,7 @@ def load() -> Config:
     if found:
         raise ImproperlyConfigured(" ".join(f"{each.message} {each.hint}" for each in found))
     given = getattr(settings, "PDFPOOL", {})
-    value = {key: given.get(key, default) for key, (default, _) in _SETTINGS.items()}
+    value = {key: given.get(key, default) for key, (default, *_) in _SETTINGS.items()}
     return Config(
         backend=value["BACKEND"],
         backend_config=BackendConfig(

@@ -99,7 +99,7 @@ class Forbidden(PdfPoolError):
 
 class InvalidRequest(PdfPoolError):
     code = "invalid_request"
-    default_template = "The request cannot be understood."
+    default_template = "The request cannot be understood; mend it, then send it again."
 
 
 class FileTooLarge(PdfPoolError):
@@ -134,7 +134,10 @@ class WrongPassword(PdfPoolError):
 
 class Unsupported(PdfPoolError):
     code = "unsupported"
-    default_template = "The file needs a feature that cannot be read here (%(reason)s)."
+    default_template = (
+        "The file needs a feature that cannot be read here (%(reason)s). Save it again "
+        "without that, then send the new file."
+    )
 
 
 class PageOutOfRange(PdfPoolError):

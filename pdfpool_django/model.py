@@ -185,6 +185,20 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What to open, for whom; the document's bytes go beside it."""
+
+    caller: str
+    """Who asks."""
+    source: str
+    """What to call the document in the log."""
+    password: str | None = field(default=None, repr=False)
+    """The document's password."""
+    workers: int = 2
+    """Reads at a time."""
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentInfo:
     """What is known of a document once it is open: the first event of a run."""
 
@@ -196,6 +210,17 @@ class DocumentInfo:
     selected: int
     """Pages that this request asks for."""
     metadata: dict[str, Any]
+
+    def as_event(self) -> dict[str, Any]:
+        """Return the event as a line of JSON has it."""
+        return {
+            "type": "document",
+            "sha256": self.sha256,
+            "engine": self.engine,
+            "page_count": self.page_count,
+            "selected": self.selected,
+            "metadata": dict(self.metadata),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +245,10 @@ class Page:
             "error": self.error,
             "warnings": list(self.warnings),
         }
+
+    def as_event(self) -> dict[str, Any]:
+        """Return the event as a line of JSON has it."""
+        return {"type": "page", **self.as_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +293,12 @@ class Extraction:
             "error": self.error,
             "elapsed": self.elapsed,
         }
+
+    def as_event(self) -> dict[str, Any]:
+        """Return the end of a run as a line of JSON has it; its pages came before."""
+        end = self.as_dict()
+        del end["pages"]
+        return {"type": "end", **end}
 
 
 Event = DocumentInfo | Page

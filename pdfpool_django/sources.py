@@ -9,7 +9,7 @@ from typing import IO, Any, TypeAlias
 from django.core.files.base import File
 from django.core.files.utils import FileProxyMixin
 
-from pdfpool_django.errors import InvalidRequest, NotAPdf
+from pdfpool_django.documents import beginning
 from pdfpool_django.sandbox import descriptors
 from pdfpool_django.sandbox.descriptors import Descriptor
 
@@ -18,26 +18,19 @@ Source: TypeAlias = (
 )
 """What a document may be read from."""
 
-HEADER = b"%PDF-"
-HEADER_WITHIN = 1024
-"""Bytes at a file's start in which readers look for the header (ISO 32000-1, annex H, note 13)."""
-
 
 def describe(source: Source | Descriptor) -> Descriptor:
     """Return the document that `source` holds, hashed.
 
     Raises:
         InvalidRequest: It is empty.
-        NotAPdf: It has no PDF header where readers look for one.
+        NotAPdf: It has neither a PDF header nor an object where readers look for one.
         OSError: It cannot be read.
         TypeError: It is nothing that holds a document.
     """
     document = _descriptor(source)
     try:
-        if document.size == 0:
-            raise InvalidRequest("The file is empty; send one that is not.")
-        if HEADER not in document.head(HEADER_WITHIN):
-            raise NotAPdf
+        beginning.check(document)
         document.sha256  # noqa: B018 - computed here, where it may take its time
     except BaseException:
         document.close()
@@ -48,15 +41,9 @@ def describe(source: Source | Descriptor) -> Descriptor:
 def _descriptor(source: Any) -> Descriptor:
     if isinstance(source, Descriptor):
         return source
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return descriptors.from_bytes(source)
-    if isinstance(source, (str, os.PathLike)):
-        return descriptors.from_path(source)
     if isinstance(source, File):
         return _from_django(source)
-    if hasattr(source, "read"):
-        return from_file(source)
-    raise TypeError(f"a document cannot be read from {type(source).__name__}")
+    return from_file(source) if hasattr(source, "read") else descriptors.of(source)
 
 
 def _from_django(source: File[Any]) -> Descriptor:

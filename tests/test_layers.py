@@ -18,14 +18,14 @@ LAYERS = {
     1: {"engines"},
     2: {"backends", "documents"},
     3: {"conf", "extraction", "runtime", "signals", "sources"},
-    4: {"callers", "forms", "http", "uploads"},
-    5: {"apps", "checks", "management", "urls", "views"},
+    4: {"callers", "forms", "http", "streaming", "uploads"},
+    5: {"apps", "async_urls", "async_views", "checks", "management", "testing", "urls", "views"},
 }
 DJANGO_FROM = 3
 LAYER_OF = {module: layer for layer, modules in LAYERS.items() for module in modules}
 
 # What besides the standard library and Django a layer may name.
-LIBRARIES = {"engines": {"pypdf"}, "management": {"tqdm"}}
+LIBRARIES = {"async_views": {"asgiref"}, "engines": {"pypdf"}, "management": {"tqdm"}}
 # Layer 0 has an order of its own: these know nothing of the others.
 STANDALONE = {
     "pool": {"mutex", "outcomes", "tickets", "pool"},
@@ -127,8 +127,16 @@ def test_a_child_never_imports_django() -> None:
     assert "django" not in loaded
 
 
-def test_text_never_imports_what_only_images_need() -> None:
-    assert "PIL" not in loaded_after("import pdfpool_django.engines.pypdf")
+@pytest.mark.parametrize("images", [False, True])
+def test_text_never_imports_what_only_images_need(images: bool) -> None:
+    program = (
+        "import sys\n"
+        "from pdfpool_django.sandbox.launcher import _import_engine\n"
+        f"_import_engine('pdfpool_django.engines.pypdf', images={images})\n"
+        "assert 'PIL' in sys.modules\n"
+        f"assert ('PIL.Image' in sys.modules) == {images}"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_the_web_process_never_imports_an_engine() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from pdfpool_django.model import Event, Extraction, Limits, Request
+from pdfpool_django.documents import Document
+from pdfpool_django.errors import Unsupported
+from pdfpool_django.model import Event, Extraction, Limits, OpenRequest, Request
 from pdfpool_django.sandbox.descriptors import Descriptor
 
 
@@ -25,10 +28,24 @@ class BackendConfig:
     """What one document may cost."""
     engine: str = "pdfpool_django.engines.pypdf"
     """Dotted name of the engine's module."""
-    python: str = ""
+    python: str = sys.executable
     """Path of the interpreter that runs the launcher."""
     page_workers: int = 1
     """Processes that read the pages of one document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A job that runs."""
+
+    caller: str
+    """Who has started it."""
+    age: float
+    """Seconds that it has run for."""
+    pages: int
+    """Pages that have been read."""
+    selected: int | None
+    """Pages that are to be read; ``None`` while the document is not open yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +60,11 @@ class BackendState:
     queue: int
     running: int
     queued: int
-    details: dict[str, Any]
+    jobs: tuple[JobState, ...] = ()
+    """The jobs that run."""
+    refusals: dict[str, int] = field(default_factory=dict)
+    """How often requests were refused, by code."""
+    details: dict[str, Any] = field(default_factory=dict)
     """What else the backend tells; differs from one to the next."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,6 +78,10 @@ class Problem:
 
     message: str
     hint: str
+    id: str = "pdfpool.W008"
+    """Of Django's check: an error's ends in E and a number, a warning's in W and a number."""
+    deployment: bool = False
+    """Whether it matters to a site in production only."""
 
 
 class Run(ABC):
@@ -116,6 +141,23 @@ class Backend(ABC):
         Raises:
             PdfPoolError: The request is refused.
         """
+
+    def open_document(
+        self,
+        request: OpenRequest,  # noqa: ARG002
+        document: Descriptor,
+        timeout: float | None,  # noqa: ARG002
+    ) -> Document:
+        """Open a document for as long as a job may take; the handle is one, until it is closed.
+
+        The descriptor is the backend's from now on, also where this fails.
+
+        Raises:
+            PdfPoolError: The request is refused, or the document cannot be opened.
+            TimeoutError: The time is up before there is a slot.
+        """
+        document.close()
+        raise Unsupported(reason="this backend opens no documents")
 
     @abstractmethod
     def state(self) -> BackendState:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import statistics
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from pdfpool_django import documents, errors
+from pdfpool_django.backends import local_checks
 from pdfpool_django.backends.base import Backend, BackendConfig, BackendState, Problem, Run
-from pdfpool_django.documents import Session, Stopped
-from pdfpool_django.model import Event, Extraction, Request
+from pdfpool_django.backends.local_handles import Handles
+from pdfpool_django.backends.local_jobs import Jobs
+from pdfpool_django.documents import Budget, Document, Session, Stopped
+from pdfpool_django.model import Event, Extraction, OpenRequest, Request
 from pdfpool_django.pool import CallerBusy, Job, JobCrashed, Pool, PoolBusy, PoolClosed, Ticket
-from pdfpool_django.sandbox import seccomp
+from pdfpool_django.sandbox import platforms
 from pdfpool_django.sandbox.descriptors import Descriptor
 from pdfpool_django.sandbox.host import Sandbox, SandboxConfig
 
@@ -70,8 +72,8 @@ class LocalBackend(Backend):
             )
         )
         self._durations: deque[float] = deque(maxlen=_REMEMBERED_DURATIONS)
-        self._idle = threading.Condition()
-        self._active = 0
+        self._jobs = Jobs()
+        self._handles = Handles(self._pool, config, self._jobs)
         self._closed = False
 
     def submit(self, request: Request, document: Descriptor) -> LocalRun:
@@ -88,10 +90,19 @@ class LocalBackend(Backend):
             document.close()
         return LocalRun(self, ticket)
 
+    def open_document(
+        self, request: OpenRequest, document: Descriptor, timeout: float | None
+    ) -> Document:
+        with self.translated():
+            return self._handles.open(request, document, timeout)
+
     def state(self) -> BackendState:
         stats = self._pool.stats()
         sandbox = self._sandbox.stats()
         reason = "no child can be started" if sandbox.failing else None
+        obstacle = platforms.obstacle()
+        if obstacle is not None:
+            reason = obstacle.reason
         if self._closed:
             reason = "shutting down"
         return BackendState(
@@ -101,6 +112,8 @@ class LocalBackend(Backend):
             queue=stats.queue,
             running=stats.running,
             queued=stats.queued,
+            jobs=self._jobs.running(),
+            refusals=self._jobs.refusals(),
             details={
                 "tickets": stats.tickets,
                 "jobs_started": stats.started,
@@ -114,6 +127,7 @@ class LocalBackend(Backend):
                 "standbys": sandbox.standbys,
                 "children_used": sandbox.children_used,
                 "children_ended": sandbox.children_ended,
+                "endings": sandbox.endings,
             },
         )
 
@@ -124,22 +138,13 @@ class LocalBackend(Backend):
         return self.state()
 
     def check(self) -> list[Problem]:
-        reason = seccomp.why_unavailable()
-        if reason is None:
-            return []
-        return [
-            Problem(
-                f"The children's system calls cannot be filtered: {reason}.",
-                "Documents are read with the other limits only. Use Linux on x86-64 or aarch64, "
-                "and a container whose /proc shows the kernel's settings.",
-            )
-        ]
+        return local_checks.problems(self.config)
 
     def close(self, grace: float = 0) -> None:
         self._closed = True
         self._pool.close()
-        with self._idle:
-            self._idle.wait_for(lambda: self._active == 0, timeout=max(0, grace))
+        self._jobs.wait_idle(grace)
+        self._handles.close()
         self._sandbox.close()
 
     @contextlib.contextmanager
@@ -148,13 +153,17 @@ class LocalBackend(Backend):
         try:
             yield
         except PoolBusy as error:
-            raise errors.Busy(retry_after=self._estimate()) from error
+            raise self._refused(errors.Busy(retry_after=self._estimate())) from error
         except CallerBusy as error:
-            raise errors.CallerBusy(retry_after=self._estimate()) from error
+            raise self._refused(errors.CallerBusy(retry_after=self._estimate())) from error
         except PoolClosed as error:
-            raise errors.Unavailable(retry_after=self.config.wait or 1) from error
+            raise self._refused(errors.Unavailable(retry_after=self.config.wait or 1)) from error
         except JobCrashed as error:
             raise self._logged(error) from error
+
+    def _refused(self, error: errors.PdfPoolError) -> errors.PdfPoolError:
+        self._jobs.refuse(error.code)
+        return error
 
     def _logged(self, fault: Exception) -> errors.InternalError:
         error = errors.InternalError()
@@ -169,27 +178,36 @@ class LocalBackend(Backend):
 
     def _work(self, job: Job, request: Request, document: Descriptor) -> Extraction:
         started = time.monotonic()
-        with self._idle:
-            self._active += 1
         try:
-            with document:
-                return self._read(job, request, document)
+            with document, self._jobs.one(request.caller, job.publish) as publish:
+                return self._read(job, request, document, publish)
         finally:
             self._durations.append(time.monotonic() - started)
-            with self._idle:
-                self._active -= 1
-                self._idle.notify_all()
 
-    def _read(self, job: Job, request: Request, document: Descriptor) -> Extraction:
-        session = Session(self._sandbox, document, request.password, self.config.limits)
+    def _read(
+        self, job: Job, request: Request, document: Descriptor, publish: Callable[[Event], None]
+    ) -> Extraction:
+        limits, budget = self.config.limits, Budget(self.config.limits)
+        sessions = [
+            Session(self._sandbox, document, request.password, limits, budget)
+            for _ in range(self.config.page_workers)
+        ]
 
         def stop_if_abandoned() -> None:
             if job.give_up():
-                session.stop()
+                for session in sessions:
+                    session.stop()
 
         job.when_abandoned(stop_if_abandoned)
         try:
-            return documents.read(session, request.pages, request.sha256, self._engine, job.publish)
+            return documents.read(
+                sessions[0],
+                request.pages,
+                request.sha256,
+                self._engine,
+                publish,
+                helpers=sessions[1:],
+            )
         except errors.PdfPoolError:
             raise
         except Stopped as error:
@@ -200,7 +218,8 @@ class LocalBackend(Backend):
         except Exception as error:
             raise self._logged(error) from error
         finally:
-            session.close()
+            for session in sessions:
+                session.close()
 
     def _engine(self) -> str:
         return self._sandbox.stats().engine or ""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pdfpool_django.errors import InvalidPdf, MemoryExceeded, PdfPoolError
+from pdfpool_django.engines.searching import search
+from pdfpool_django.errors import InvalidPdf, MemoryExceeded, PdfPoolError, Unsupported
 from pdfpool_django.sandbox.child import Answer, describe, is_out_of_memory
 
 MAX_WARNINGS = 20
@@ -17,6 +17,24 @@ MAX_WARNINGS = 20
 
 MAX_DETAIL = 300
 """Characters kept of one warning or reason."""
+
+
+Remark = tuple[str, str]
+"""The code of a warning, and its sentence."""
+
+
+class TextLost(Exception):
+    """Some of a page's text could not be read.
+
+    Args:
+        text: What could be read.
+        reason: What the rest was lost to.
+    """
+
+    def __init__(self, text: str, reason: Exception) -> None:
+        super().__init__("some of the text could not be read")
+        self.text = text
+        self.reason = reason
 
 
 class OpenDocument(ABC):
@@ -39,9 +57,55 @@ class OpenDocument(ABC):
     def text(self, number: int) -> str:
         """Return the page's text, as the library gives it."""
 
-    def has_images(self, number: int) -> bool:  # noqa: ARG002
-        """Whether the page paints pictures, so that one without text is likely a scan."""
+    def shown_text(self, number: int) -> str:
+        """Return the text that the page shows, whatever the document gives in its place."""
+        return self.text(number)
+
+    @property
+    def version(self) -> str | None:
+        """The version of PDF that the document says it has, like ``1.7``."""
+        return None
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the document is encrypted, with a password or without."""
         return False
+
+    def size(self, number: int) -> tuple[float, float]:  # noqa: ARG002
+        """Return width and height of the page's visible part, in points."""
+        raise _not_offered("the size of a page")
+
+    def rotation(self, number: int) -> int:  # noqa: ARG002
+        """Return the degrees by which the page is turned clockwise."""
+        return 0
+
+    def images(self, number: int) -> Iterator[tuple[dict[str, Any], bytes]]:  # noqa: ARG002
+        """Yield each picture: ``name``, ``format``, ``width``, ``height``, ``error``; its data."""
+        raise _not_offered("the pictures of a page")
+
+    def fonts(self, number: int) -> Iterator[dict[str, Any]]:  # noqa: ARG002
+        """Yield each font: its ``name``, ``type``, ``embedded``, ``maps_to_unicode``."""
+        raise _not_offered("the fonts of a page")
+
+    def outline(self) -> Iterator[dict[str, Any]]:
+        """Yield the outline's items, each its ``title``, ``page`` and ``level``."""
+        raise _not_offered("the outline")
+
+    def attachments(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield each attached file: its ``name``, perhaps an ``error``; and its data."""
+        raise _not_offered("attachments")
+
+    def permissions(self) -> dict[str, bool]:
+        """Return what the document's author allows, by the names of `Permissions`."""
+        raise _not_offered("permissions")
+
+    def remarks(self) -> Iterator[Remark]:
+        """Yield what is to be said of the document as a whole."""
+        return iter(())
+
+    def page_remarks(self, number: int, text: str) -> Iterator[Remark]:  # noqa: ARG002
+        """Yield what is to be said of a page that has just been read, with this text."""
+        return iter(())
 
 
 class Engine(ABC):
@@ -55,6 +119,9 @@ class Engine(ABC):
 
     def warm(self) -> None:
         """Load, before the first fork, whatever a document may need."""
+
+    def warm_images(self) -> None:
+        """Load what decodes pictures, too, where it is installed."""
 
     def rehearse(self) -> None:
         """In a child, before its document comes: touch what will be touched."""
@@ -92,6 +159,13 @@ class Session:
         self._calls: dict[str, Callable[..., Answer]] = {
             "open": self._open_and_read,
             "pages": self._pages,
+            "page_info": self._page_info,
+            "images": self._images,
+            "fonts": self._fonts,
+            "outline": self._outline,
+            "attachments": self._attachments,
+            "permissions": self._permissions,
+            "search": self._search,
         }
 
     def handle(
@@ -123,7 +197,9 @@ class Session:
             except Exception as error:
                 raise self._judged(error) from error
             metadata = self._metadata(captured)
-        opened = {"page_count": page_count, "metadata": metadata}
+            captured.remark(self._opened.remarks)
+            about = {"version": self._opened.version, "encrypted": self._opened.encrypted}
+        opened = {"page_count": page_count, "metadata": metadata, **about}
         yield {**opened, "warnings": captured.warnings()}, b""
 
     def _metadata(self, captured: _Captured) -> dict[str, Any]:
@@ -142,21 +218,65 @@ class Session:
             raise InvalidPdf(reason="it has not been opened")
         return self._document
 
-    def _pages(self, file: io.BufferedIOBase | None, ranges: list[list[int]]) -> Answer:  # noqa: ARG002
+    def _pages(
+        self,
+        file: io.BufferedIOBase | None,  # noqa: ARG002
+        ranges: list[list[int]],
+        actual_text: bool = True,
+    ) -> Answer:
         for first, last in ranges:
             for number in range(first, last + 1):
-                yield self._page(number)
+                yield self._page(number, actual_text)
 
-    def _page(self, number: int) -> tuple[dict[str, Any], bytes]:
+    # The calls of a handle: each answers in parts, the last of which has the call's warnings.
+
+    def _page_info(self, number: int, **_: Any) -> Answer:
+        def produce(document: OpenDocument) -> Answer:
+            info = {"size": document.size(number), "rotation": document.rotation(number)}
+            yield {**info, "label": self._label(number)}, b""
+
+        return self._answered(produce)
+
+    def _images(self, number: int, **_: Any) -> Answer:
+        return self._answered(lambda document: document.images(number))
+
+    def _fonts(self, number: int, **_: Any) -> Answer:
+        return self._answered(lambda document: ((font, b"") for font in document.fonts(number)))
+
+    def _outline(self, **_: Any) -> Answer:
+        return self._answered(lambda document: ((item, b"") for item in document.outline()))
+
+    def _attachments(self, **_: Any) -> Answer:
+        return self._answered(lambda document: document.attachments())
+
+    def _permissions(self, **_: Any) -> Answer:
+        return self._answered(lambda document: iter([(document.permissions(), b"")]))
+
+    def _search(self, file: io.BufferedIOBase, **query: Any) -> Answer:
+        return self._answered(lambda _: search(file, **query))
+
+    def _answered(self, produce: Callable[[OpenDocument], Answer]) -> Answer:
+        with _Captured(self._engine) as captured:
+            try:
+                for part, body in produce(self._opened):
+                    yield {"value": part}, body
+            except Exception as error:
+                raise self._judged(error) from error
+        yield {"warnings": captured.warnings()}, b""
+
+    def _page(self, number: int, actual_text: bool = True) -> tuple[dict[str, Any], bytes]:
         text, error = "", None
         with _Captured(self._engine) as captured:
             try:
-                text = self._opened.text(number)
+                read = self._opened.text if actual_text else self._opened.shown_text
+                text = read(number)
+            except TextLost as lost:
+                text, error = lost.text, self._judged(lost.reason)
             except Exception as caught:  # noqa: BLE001 - whatever a library raises is this page's
                 error = self._judged(caught)
             label = self._label(number)
-            if error is None and not text.strip() and self._has_images(number):
-                captured.add("no_text_layer", "The page has pictures and no text: a scan.")
+            if error is None:
+                captured.remark(lambda: self._opened.page_remarks(number, text))
         error = error or captured.loss
         answer = {
             "number": number,
@@ -173,11 +293,6 @@ class Session:
             if is_out_of_memory(error):
                 raise
             return str(number)
-
-    def _has_images(self, number: int) -> bool:
-        with contextlib.suppress(Exception):
-            return self._opened.has_images(number)
-        return False
 
     def _judged(self, error: Exception) -> PdfPoolError:
         """Return what the exception means, or raise it where it is about memory."""
@@ -216,6 +331,15 @@ class _Captured(logging.Handler):
     def add(self, code: str, detail: str) -> None:
         self._warnings[code, detail[:MAX_DETAIL]] = None
 
+    def remark(self, remarks: Callable[[], Iterable[Remark]]) -> None:
+        """Add what is to be said, if the library can say it: it is no part of the text."""
+        try:
+            for code, detail in remarks():
+                self.add(code, detail)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+
     def warnings(self) -> list[dict[str, str]]:
         found = [{"code": code, "detail": detail} for code, detail in self._warnings]
         if self._dropped:
@@ -233,6 +357,10 @@ class _Captured(logging.Handler):
 
     def _loggers(self) -> Iterator[logging.Logger]:
         return (logging.getLogger(name) for name in self._engine.loggers)
+
+
+def _not_offered(what: str) -> Unsupported:
+    return Unsupported(reason=f"the engine does not give {what}")
 
 
 def limit_reached(reason: str) -> MemoryExceeded:

@@ -6,19 +6,36 @@ import codecs
 import contextlib
 import io
 import logging
+import re
+import sys
 import warnings
 from collections.abc import Iterator
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module, resources
 from typing import IO, Any, cast
 
 import pypdf
 from pypdf import PageObject, PasswordType, PdfReader
 from pypdf.errors import DependencyError, LimitReachedError
-from pypdf.generic import DictionaryObject
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
 
-from pdfpool_django.engines.base import MAX_DETAIL, Engine, OpenDocument, limit_reached
+from pdfpool_django.engines import (
+    pypdf_annotations,
+    pypdf_leniency,
+    pypdf_parts,
+    pypdf_repair,
+)
+from pdfpool_django.engines.base import (
+    MAX_DETAIL,
+    Engine,
+    OpenDocument,
+    Remark,
+    TextLost,
+    limit_reached,
+)
+from pdfpool_django.engines.pypdf_content import Reading, TextContent
+from pdfpool_django.engines.pypdf_structure import StructureTexts
 from pdfpool_django.errors import (
     InvalidPdf,
     PasswordRequired,
@@ -28,12 +45,15 @@ from pdfpool_django.errors import (
     WrongPassword,
 )
 from pdfpool_django.sandbox.child import describe
+from pdfpool_django.text import clean
 
-MAX_METADATA = 2000
-"""Characters kept of one metadata value."""
+MAX_METADATA = 2001
+"""Characters kept of one metadata value: one more than a result has, which so knows it was cut."""
 
 _MAX_LABEL = 100
 _MAX_FORM_DEPTH = 4
+_LOOP = re.compile(r"\b(cycl\w+|loop)\b")
+"""What pypdf calls a limit, too, and is none that could be raised."""
 # What pypdf imports only when a document needs it, which is too late in a child.
 _LAZY_MODULES = (
     "brotli",
@@ -77,6 +97,7 @@ class PypdfDocument(OpenDocument):
     def __init__(self, reader: PdfReader, max_pages: int) -> None:
         self._reader = reader
         self._max_pages = max_pages
+        self._reading = Reading(StructureTexts(reader))
 
     @cached_property
     def page_count(self) -> int:
@@ -92,6 +113,19 @@ class PypdfDocument(OpenDocument):
         if count > self._max_pages:
             raise TooManyPages(page_count=count, limit=self._max_pages)
         return count
+
+    @property
+    def claimed_page_count(self) -> int:
+        """What the file says is the number of its pages, whether it is or not."""
+        pages = self._reader.root_object.get("/Pages")
+        count = None if pages is None else pages.get_object().get("/Count")
+        return count if isinstance(count, int) else 0
+
+    def remarks(self) -> Iterator[Remark]:
+        form = self._reader.root_object.get("/AcroForm")
+        form = None if form is None else form.get_object()
+        if isinstance(form, DictionaryObject) and "/XFA" in form:
+            yield "xfa_form", "The form is XFA, which is not read; its pages may be placeholders."
 
     def metadata(self) -> dict[str, Any]:
         info = self._reader.metadata
@@ -115,7 +149,43 @@ class PypdfDocument(OpenDocument):
         return self._labels[number - 1][:_MAX_LABEL]
 
     def text(self, number: int) -> str:
-        return self._page(number).extract_text()
+        page = self._page(number)
+        self._reading.begin()
+        with self._content_of_ours(page):
+            text = page.extract_text()
+        text = "\n".join([text, *pypdf_annotations.values(page)])
+        if self._reading.failure is not None:
+            raise TextLost(text, self._reading.failure)
+        return text
+
+    @contextlib.contextmanager
+    def _content_of_ours(self, page: PageObject) -> Iterator[None]:
+        """Let the page have its content in a form that is read as it is needed."""
+        parts = _streams(page.get("/Contents"))
+        resources = page.get_inherited("/Resources")
+        resources = None if resources is None else resources.get_object()
+        if not parts or not isinstance(resources, DictionaryObject):
+            yield  # there is no text
+            return
+        self._reading.fonts.adapt(resources)
+        key = page.get("/StructParents")
+        content = TextContent(parts, self._reader, self._reading, resources, key)
+        theirs = page.raw_get("/Contents")
+        page[NameObject("/Contents")] = content
+        try:
+            yield
+        finally:
+            page[NameObject("/Contents")] = theirs
+
+    def page_remarks(self, number: int, text: str) -> Iterator[Remark]:
+        if self._reading.unmapped or (text and not clean(text)):
+            yield (
+                "unmapped_text",
+                "A font of the page does not say which characters its glyphs are, "
+                "so some of the text is not what the page shows.",
+            )
+        if not clean(text).strip() and self.has_images(number):
+            yield "no_text_layer", "The page has pictures and no text: a scan."
 
     def has_images(self, number: int) -> bool:
         page = self._page(number)
@@ -123,8 +193,51 @@ class PypdfDocument(OpenDocument):
         inline = contents is not None and b"BI" in contents.get_data()
         return inline or any(_images_in(page.get("/Resources"), _MAX_FORM_DEPTH))
 
+    @property
+    def version(self) -> str | None:
+        header = self._reader.pdf_header.removeprefix("%PDF-")
+        # The catalog's, if later, is the one that counts (ISO 32000-2, 7.5.2).
+        catalog = str(self._reader.root_object.get("/Version", "")).lstrip("/")
+        return max(header, catalog)
+
+    @property
+    def encrypted(self) -> bool:
+        return self._reader.is_encrypted
+
+    def size(self, number: int) -> tuple[float, float]:
+        box = self._page(number).cropbox
+        return float(box.width), float(box.height)
+
+    def rotation(self, number: int) -> int:
+        return self._page(number).rotation % 360
+
+    def images(self, number: int) -> Iterator[tuple[dict[str, Any], bytes]]:
+        return pypdf_parts.images(self._page(number), engine.error)
+
+    def fonts(self, number: int) -> Iterator[dict[str, Any]]:
+        return pypdf_parts.fonts(self._page(number))
+
+    def outline(self) -> Iterator[dict[str, Any]]:
+        return pypdf_parts.outline(self._reader)
+
+    def attachments(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        return pypdf_parts.attachments(self._reader, engine.error)
+
+    def permissions(self) -> dict[str, bool]:
+        return pypdf_parts.permissions(self._reader)
+
     def _page(self, number: int) -> PageObject:
         return self._reader.pages[number - 1]
+
+
+def _streams(contents: Any) -> list[StreamObject]:
+    """Return the streams that a page's content consists of; what is none shows nothing."""
+    contents = None if contents is None else contents.get_object()
+    if isinstance(contents, ArrayObject):
+        contents = [each.get_object() for each in contents]
+    else:
+        contents = [contents]
+    return [each for each in contents if isinstance(each, StreamObject)]
 
 
 def _date(info: Any, attribute: str) -> str | None:
@@ -157,8 +270,7 @@ class PypdfEngine(Engine):
     loggers = ("pypdf",)
 
     def warm(self) -> None:
-        # It would run another program, for images, which text never needs.
-        pypdf.overwrite_configuration(jbig2dec_binary=None, disable_legacy_handling=True)
+        pypdf_leniency.install()
         warnings.simplefilter("ignore")
         logging.getLogger("pypdf").propagate = False
         logging.getLogger("pypdf").addHandler(logging.NullHandler())
@@ -185,13 +297,12 @@ class PypdfEngine(Engine):
     def open(self, file: io.BufferedIOBase, password: str | None, max_pages: int) -> PypdfDocument:
         # A tree has inner nodes, too, which are not pages.
         pypdf.overwrite_configuration(page_tree_maximum_entries=2 * max_pages + 100)
-        reader = PdfReader(cast(IO[bytes], file))  # tries the empty password by itself
-        if reader.is_encrypted:
-            _unlock(reader, password)
-        return PypdfDocument(reader, max_pages)
+        if isinstance(file, io.BytesIO):  # which gives what there is, however much is asked for
+            pypdf.overwrite_configuration(maximum_declared_stream_length=sys.maxsize)
+        return pypdf_repair.opened(file, partial(_opened, password=password, max_pages=max_pages))
 
     def error(self, error: Exception) -> PdfPoolError:
-        if isinstance(error, LimitReachedError):
+        if isinstance(error, LimitReachedError) and not _LOOP.search(str(error)):
             return limit_reached(str(error))
         if isinstance(error, (NotImplementedError, DependencyError)):
             return Unsupported(reason=describe(error)[:MAX_DETAIL])
@@ -209,6 +320,18 @@ class PypdfEngine(Engine):
         if isinstance(cause, Exception) and not isinstance(cause, LimitReachedError):
             return InvalidPdf(reason=describe(cause)[:MAX_DETAIL])
         return limit_reached(record.getMessage())
+
+
+def _opened(file: io.BufferedIOBase, password: str | None, max_pages: int) -> PypdfDocument:
+    """Return the document, unlocked and with its pages found."""
+    reader = PdfReader(
+        cast(IO[bytes], file), root_object_recovery_limit=pypdf_leniency.ROOT_SEARCH
+    )  # tries the empty password by itself
+    if reader.is_encrypted:
+        _unlock(reader, password)
+    document = PypdfDocument(reader, max_pages)
+    document.page_count  # noqa: B018 - found here, where a file that is broken can still be mended
+    return document
 
 
 def _unlock(reader: PdfReader, password: str | None) -> None:

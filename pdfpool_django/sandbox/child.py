@@ -91,6 +91,10 @@ class _Server:
             if is_out_of_memory(error):
                 self._give_up()
             wire.send(self._sock, {"type": "fault", "fault": describe(error)})
+        finally:
+            if message["call"] != "open":  # whose document stays for the calls that follow
+                for fd in descriptors:
+                    os.close(fd)
 
     def _give_up(self) -> NoReturn:
         """Say that memory ran out, and end: what else has failed silently cannot be known."""

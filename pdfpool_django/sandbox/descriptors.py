@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import os
 import stat
 import tempfile
 from typing import IO, Any, Self
+
+from pdfpool_django.sandbox import platforms
+from pdfpool_django.sandbox.platforms import fcntl
 
 _CHUNK = 1024 * 1024
 
@@ -67,12 +69,38 @@ class Descriptor:
         self.close()
 
 
+def of(source: Any) -> Descriptor:
+    """Return the document in what has its bytes, its path, or a binary file.
+
+    Raises:
+        OSError: It cannot be read.
+        TypeError: It is nothing of that kind.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return from_bytes(source)
+    if isinstance(source, (str, os.PathLike)):
+        return from_path(source)
+    if hasattr(source, "read"):
+        return from_file(source)
+    raise TypeError(f"a document cannot be read from {type(source).__name__}")
+
+
+def name_of(source: Any) -> str:
+    """Return what to call a source in the log: its path, or its kind."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else type(source).__name__
+
+
 def from_path(path: str | os.PathLike[str]) -> Descriptor:
     """Open a file; what is not a regular one (a pipe, a device) is read to its end.
 
     Raises:
         OSError: The file cannot be opened or read.
+        Unavailable: This platform has no way to do so safely; the other two raise it as well.
     """
+    platforms.require()
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if stat.S_ISREG(os.fstat(fd).st_mode):
@@ -88,7 +116,8 @@ def from_path(path: str | os.PathLike[str]) -> Descriptor:
 
 def from_bytes(data: bytes | bytearray | memoryview, sha256: str | None = None) -> Descriptor:
     """Put bytes where a child can read them, and nobody can change them."""
-    with _Sealed() as sealed:
+    platforms.require()
+    with Sealed() as sealed:
         sealed.write(data)
         return sealed.finish(sha256)
 
@@ -108,6 +137,7 @@ def from_file(file: IO[bytes], sha256: str | None = None) -> Descriptor:
         OSError: The file cannot be read.
         TypeError: The file is not a binary one.
     """
+    platforms.require()
     if isinstance(file, io.BytesIO):
         return from_bytes(file.getbuffer(), sha256)
     regular = _regular_descriptor(file)
@@ -155,7 +185,7 @@ def _rewind(file: Any) -> int | None:
 
 
 def _copy(file: IO[bytes], sha256: str | None = None) -> Descriptor:
-    with _Sealed() as sealed:
+    with Sealed() as sealed:
         while chunk := file.read(_CHUNK):
             if not isinstance(chunk, (bytes, bytearray, memoryview)):
                 raise TypeError("the source is a text file; open it in binary mode")
@@ -163,7 +193,7 @@ def _copy(file: IO[bytes], sha256: str | None = None) -> Descriptor:
         return sealed.finish(sha256)
 
 
-class _Sealed:
+class Sealed:
     """Anonymous memory that can be written once (``man 2 memfd_create``), hashed on the way."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO, Any
@@ -29,7 +29,7 @@ from pdfpool_django.errors import (
     Unavailable,
     from_data,
 )
-from pdfpool_django.sandbox import wire
+from pdfpool_django.sandbox import platforms, wire
 
 logger = logging.getLogger("pdfpool_django.sandbox")
 
@@ -65,6 +65,8 @@ class SandboxConfig:
     """Children forked ahead of need."""
     filtered: bool = True
     """Whether children may make only the system calls that reading needs, where that can be had."""
+    images: bool = False
+    """Whether children can decode pictures, where what that takes is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class SandboxStats:
     launchers_started: int
     children_used: int
     children_ended: int
+    endings: dict[str, int]
+    """How many children ended how: a signal's name (SIGKILL for ours), or ``status N``."""
 
 
 class ChildLost(Exception):
@@ -171,7 +175,7 @@ class Child:
         frame = self._next_frame(deadline)
         kind = frame.message.get("type")
         if kind == "part" and isinstance(frame.message.get("part"), dict):
-            return wire.Frame(frame.message["part"], frame.body)
+            return wire.Frame(frame.message["part"], frame.body, frame.size)
         if kind == "end":
             return None
         raise self._answered_error(frame.message)
@@ -219,6 +223,8 @@ class Child:
     def _gone(self) -> ChildLost:
         """Return the loss of a child that has ended, with what its end says of its document."""
         self._launcher.await_report(self)
+        if self._launcher.alive and self.alive():
+            return self._lost(Crashed(reason="it closed its socket and lived on"))
         if self.report is None:
             return ChildLost(None)
         return ChildLost(_meaning(self.report), self.report.status == -signal.SIGKILL)
@@ -248,12 +254,32 @@ class Child:
             self._sock.close()
             os.close(fd)
 
+    @property
+    def forgotten(self) -> bool:
+        """Whether nobody holds the child any more."""
+        return self._pidfd < 0
+
     def forget(self) -> None:
-        """Close the descriptors in a process that was forked, where the locks may be held."""
+        """Close the descriptors without taking a lock: after a fork, or in a finalizer.
+
+        The child sees the end of its socket, and ends.
+        """
         with contextlib.suppress(OSError):
             os.close(self._sock.detach())
             os.close(self._pidfd)
         self._pidfd = -1
+
+
+def _ending(status: int) -> str:
+    """Return what to call the end of a child."""
+    return f"status {status}" if status >= 0 else _signal_name(-status)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _meaning(report: ExitReport) -> PdfPoolError:
@@ -266,27 +292,27 @@ def _meaning(report: ExitReport) -> PdfPoolError:
         return MemoryExceeded()
     if number == signal.SIGXCPU:
         return DeadlineExceeded(seconds=report.cpu)
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
-    return Crashed(reason=name)
+    return Crashed(reason=_signal_name(number))
 
 
 class _Launcher:
     """One launcher process, and the thread that listens to it."""
 
-    def __init__(self, config: SandboxConfig, condition: threading.Condition) -> None:
+    def __init__(
+        self, config: SandboxConfig, condition: threading.Condition, endings: Counter[str]
+    ) -> None:
         self.changed = condition
+        self._endings = endings
         self.alive = True
+        self.started_at = time.monotonic()
         self.died_at = 0.0
+        self.follows_a_short_life = False
         self.engine: str | None = None
         self.unfiltered: str | None = None
         self.pushed = 0
         self.fork_failed_at = -RETRY_SECONDS
         self.standbys: deque[Child] = deque()
         self.in_use: dict[int, Child] = {}
-        self.ended = 0
         self._stderr_logged = 0
         self._sock, theirs = socket.socketpair()
         with theirs:
@@ -307,6 +333,20 @@ class _Launcher:
             self._bury()
             raise
 
+    @property
+    def lived_shortly(self) -> bool:
+        """Whether a launcher that has ended did so soon after its start."""
+        return self.died_at - self.started_at < RETRY_SECONDS
+
+    @property
+    def failed(self) -> bool:
+        """Whether one that has ended is not to be replaced at once.
+
+        One that was killed is; one that gave no child, or is the second in a
+        row to end soon, would only be followed by another such.
+        """
+        return self.pushed == 0 or (self.follows_a_short_life and self.lived_shortly)
+
     def _greet(self, config: SandboxConfig) -> None:
         hello = {
             "engine": config.engine,
@@ -315,6 +355,7 @@ class _Launcher:
             "cpu": config.cpu,
             "standbys": config.standbys,
             "filtered": config.filtered,
+            "images": config.images,
             "parent": os.getpid(),
         }
         with contextlib.suppress(OSError):  # dead already: the listener will see it
@@ -405,11 +446,13 @@ class _Launcher:
             logger.error("no child can be forked: %s", message["reason"])
 
     def _handle_exit(self, message: dict[str, Any]) -> None:
-        self.ended += 1
+        self._endings[_ending(message["status"])] += 1
         report = ExitReport(message["status"], message["peak"], message["cpu"])
         child = self.in_use.get(message["id"])
         if child is not None:
             child.report = report
+            if child.forgotten:  # by a finalizer, which may take no lock to say so
+                del self.in_use[child.id]
             return
         for standby in [each for each in self.standbys if each.id == message["id"]]:
             self.standbys.remove(standby)
@@ -477,7 +520,7 @@ class Sandbox:
         self._closed = False
         self._launchers_started = 0
         self._children_used = 0
-        self._children_ended_before = 0
+        self._endings: Counter[str] = Counter()
 
     def child(self, deadline: float) -> Child:
         """Return a child that has read nothing yet; give it back with `release`.
@@ -533,7 +576,8 @@ class Sandbox:
                 standbys=len(launcher.standbys) if launcher else 0,
                 launchers_started=self._launchers_started,
                 children_used=self._children_used,
-                children_ended=self._children_ended_before + (launcher.ended if launcher else 0),
+                children_ended=sum(self._endings.values()),
+                endings=dict(self._endings),
             )
 
     def close(self) -> None:
@@ -553,19 +597,18 @@ class Sandbox:
             self._refuse_if_closed()
             if self._launcher is not None and self._launcher.alive:
                 return self._launcher
-            if self._launcher is not None and self._launcher.pushed == 0:
+            if self._launcher is not None and self._launcher.failed:
                 self._failed_at = max(self._failed_at, self._launcher.died_at)
             if time.monotonic() - self._failed_at < RETRY_SECONDS:
                 raise Unavailable()
-            if self._launcher is not None:
-                self._children_ended_before += self._launcher.ended
             self._starting = True
         return self._start()
 
     def _start(self) -> _Launcher:
-        launcher = None
+        launcher, before = None, self._launcher
         try:
-            launcher = _Launcher(self._config, self._changed)
+            launcher = _Launcher(self._config, self._changed, self._endings)
+            launcher.follows_a_short_life = before is not None and before.lived_shortly
         except (OSError, RuntimeError, ValueError) as error:
             logger.error("the launcher cannot be started: %s", error)  # noqa: TRY400
             raise Unavailable() from error
@@ -622,5 +665,5 @@ def _close_launchers() -> None:
         launcher.close()
 
 
-os.register_at_fork(after_in_child=_forget_launchers)
+platforms.after_fork(_forget_launchers)
 atexit.register(_close_launchers)

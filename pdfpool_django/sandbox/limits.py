@@ -9,10 +9,11 @@ import contextlib
 import ctypes
 import math
 import os
-import resource
 import signal
 import sys
 from dataclasses import dataclass
+
+from pdfpool_django.sandbox.platforms import resource
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NO_NEW_PRIVS = 38
@@ -25,7 +26,9 @@ MEMORY_RESERVE = 16 * 1024 * 1024
 
 SOCKET_FD = 3
 DOCUMENT_FD = 4
-"""The one descriptor that a child may still receive."""
+"""The document's descriptor, which a child is sent."""
+INDEX_FD = 5
+"""That of the text to be searched, which it may be sent besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def _set_limits(limits: ChildLimits) -> None:
     _set(resource.RLIMIT_CORE, 0, 0)
     _set(resource.RLIMIT_FSIZE, 0, 0)
     _set(resource.RLIMIT_CPU, seconds, seconds + 1)
-    _set(resource.RLIMIT_NOFILE, DOCUMENT_FD + 1, DOCUMENT_FD + 1)
+    _set(resource.RLIMIT_NOFILE, INDEX_FD + 1, INDEX_FD + 1)
     if sys.platform == "linux":  # macOS accepts the limit, and does not keep it
         _set(resource.RLIMIT_AS, limits.memory, limits.memory + MEMORY_RESERVE)
 

@@ -15,7 +15,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 HEADER = struct.Struct("!II")
@@ -43,6 +43,8 @@ class Frame:
 
     message: dict[str, Any]
     body: bytes = b""
+    size: int = field(default=0, compare=False)
+    """Bytes that it took on the wire, its header left out."""
 
 
 def encode(message: dict[str, Any], body: bytes = b"") -> bytes:
@@ -107,7 +109,7 @@ class Decoder:
         message = _parse(bytes(self._data[start : start + head_size]))
         body = bytes(self._data[start + head_size : end])
         del self._data[:end]
-        return Frame(message, body)
+        return Frame(message, body, head_size + body_size)
 
     def __iter__(self) -> Iterator[Frame]:
         while (frame := self.next()) is not None:

@@ -57,7 +57,7 @@ class ScriptedSession(Session):
         for part, body in super()._open(**arguments):
             yield self._said(part, OPENING), body
 
-    def _page(self, number: int) -> Any:
+    def _page(self, number: int, actual_text: bool = True) -> Any:
         part, body = super()._page(number)
         return self._said(part, str(number)), body
 

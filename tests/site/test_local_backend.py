@@ -39,7 +39,7 @@ def test_a_fault_of_ours_is_logged_and_told_without_its_words(
     fault: BaseException,
     error: type[errors.PdfPoolError],
 ) -> None:
-    def fail(*args: Any) -> NoReturn:
+    def fail(*args: Any, **options: Any) -> NoReturn:
         raise fault
 
     monkeypatch.setattr(documents, "read", fail)

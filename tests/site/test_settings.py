@@ -15,6 +15,7 @@ from django.test import override_settings
 
 from pdfpool_django import conf
 from pdfpool_django.model import MIB, Limits
+from tests.site.hosts import be_ordinary
 
 IDS = {
     "SLOTS": "pdfpool.E003",
@@ -46,6 +47,11 @@ LEAST = {
 WHOLE = tuple(LEAST)
 SECONDS = ("WAIT", "DEADLINE", "PAGE_DEADLINE")
 DOTTED = ("ENGINE", "CALLER", "BACKEND")
+
+
+@pytest.fixture(autouse=True)
+def ordinary_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_ordinary(monkeypatch)
 
 
 def checked(given: Any) -> list[CheckMessage]:
@@ -94,7 +100,7 @@ def test_the_least_value_is_allowed(key: str, least: int) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"WAIT": 0.5, "DEADLINE": 0.1, "PAGE_DEADLINE": 1e9},
+        {"WAIT": 0.5, "DEADLINE": 1e9, "PAGE_DEADLINE": 0.1},
         {"ENGINE": "tests.engines.scripted"},
         {"PYTHON": Path(sys.executable)},
         {"CALLER": "tests.site.callers.by_header"},
