@@ -1,0 +1,79 @@
+"""Each kind of hostile file gets its right answer, through `extract`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pdfpool_django.extraction import extract
+from scripts.hostile_builder import KINDS, LIMITS, MIB, THIRD, Kind
+from scripts.hostile_report import watched
+from tests.hostile.outcomes import ROOT, Outcome, outcome_of
+
+SMALL = 256 * MIB
+FLAT = 8 * MIB
+"""By how much the web process may grow, the text apart that it keeps."""
+WARM = (ROOT / "example_project" / "samples" / "invoice.pdf").read_bytes()
+
+
+def complaints(wanted: Kind, found: Outcome) -> list[str]:
+    """Return in what the outcome is not what is wanted."""
+    missing = [text for text in wanted.text if text not in found.text]
+    surplus = [text for text in wanted.without if text in found.text]
+    said = [f"lacks {text!r}" for text in missing] + [f"has {text!r}" for text in surplus]
+    if wanted.errors and not wanted.errors & found.codes:
+        said.append(f"{set(found.codes) or 'no error'} is none of {set(wanted.errors)}")
+    if not wanted.errors and not found.complete:
+        said.append(f"not complete: {set(found.codes)}")
+    if not wanted.warnings <= found.warnings:
+        said.append(f"does not warn of {set(wanted.warnings - found.warnings)}")
+    return said + [f"unclean: {text!r}" for text in found.unclean]
+
+
+@pytest.fixture
+def limits(settings: Any) -> Callable[..., None]:
+    def limit(**changes: object) -> None:
+        settings.PDFPOOL = changes
+
+    return limit
+
+
+@pytest.mark.parametrize("wanted", KINDS, ids=[each.name for each in KINDS])
+def test_a_kind_gets_its_right_answer(wanted: Kind, limits: Callable[..., None]) -> None:
+    if wanted.limits:
+        limits(**wanted.limits)
+    found = outcome_of(wanted.build())
+    assert complaints(wanted, found) == [], f"{found.text[:200]!r} {found}"
+
+
+COSTLY = [each for each in KINDS if each.errors & LIMITS]
+
+
+@pytest.mark.parametrize("wanted", COSTLY, ids=[each.name for each in COSTLY])
+def test_a_costly_kind_costs_its_child_only(wanted: Kind, limits: Callable[..., None]) -> None:
+    limits(MEMORY=SMALL, **wanted.limits)
+    data = wanted.build()
+    outcome_of(WARM)  # starts the launcher
+    with watched() as peaks:
+        found = outcome_of(data)
+    assert complaints(wanted, found) == []
+    assert peaks.child <= SMALL + 16 * MIB
+    assert peaks.own - peaks.before < FLAT + 8 * len(found.text)
+
+
+@pytest.mark.parametrize("how", THIRD)
+def test_the_pages_around_one_that_goes_wrong_are_read(
+    how: str, limits: Callable[..., None]
+) -> None:
+    build, code = THIRD[how]
+    limits(PAGE_DEADLINE=2, MEMORY=SMALL)
+    extraction = extract(build(), caller="test")
+    texts = [page.text.strip() for page in extraction.pages]
+    assert texts[:2] + texts[3:] == ["page 1", "page 2", "page 4", "page 5"]
+    assert [page.error and page.error["code"] for page in extraction.pages] == [
+        *(None, None, code, None, None)
+    ]
+    assert not extraction.complete
+    assert extraction.error is None
