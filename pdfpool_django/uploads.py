@@ -23,6 +23,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import RawPostDataException, UnreadablePostError
+from django.utils.datastructures import ImmutableList
 
 from pdfpool_django import conf, sources
 from pdfpool_django.errors import FileTooLarge, Forbidden, InvalidRequest, PdfPoolError
@@ -96,22 +97,46 @@ def _check_chunked(request: HttpRequest) -> None:
 
 
 def watch(request: HttpRequest, limit: int | None) -> None:
-    """Have the files of a form counted and hashed when it is parsed, which must not be done yet.
+    """Have the files of a form counted and hashed when it is parsed.
+
+    Where one of the site's middlewares has had it parsed already, it is too
+    late for that: what it has brought is measured afterwards.
 
     Args:
         request: The request, whose body has not been read.
         limit: Bytes that a file may have; ``None`` where there may be none.
     """
-    request.upload_handlers.insert(0, _Watch(request, limit))
+    if not isinstance(request.upload_handlers, ImmutableList):
+        request.upload_handlers.insert(0, _Watch(request, limit))
 
 
 @contextlib.contextmanager
 def parsing(request: HttpRequest) -> Iterator[None]:
     """Say what is wrong with a form that is parsed in the block, by whomever.
 
+    Nothing is kept of one that is not taken.
+
     Raises:
         PdfPoolError: It is broken, or was stopped for what it brings.
     """
+    try:
+        with _told(request):
+            yield
+    except BaseException:
+        _give_up(request)
+        raise
+
+
+def _give_up(request: HttpRequest) -> None:
+    """Have the upload handlers remove what they keep: Django leaves what is not complete."""
+    watcher = _watcher(request)
+    if watcher is not None and watcher.has_seen_a_file:
+        for handler in request.upload_handlers:
+            handler.upload_interrupted()
+
+
+@contextlib.contextmanager
+def _told(request: HttpRequest) -> Iterator[None]:
     try:
         yield
     except (MultiPartParserError, RawPostDataException, UnreadablePostError) as error:
@@ -165,7 +190,9 @@ def receive_options(request: HttpRequest, source: Source) -> Upload:
     """
     _check_names(request.GET, _QUERY)
     with parsing(request):
-        fields = request.POST
+        fields, files = request.POST, request.FILES
+    if files:
+        raise _takes_no_file()
     _check_names(fields, _FIELDS)
     pages = PageSelection.parse(fields.get("pages") or request.GET.get("pages"))
     return Upload(sources.describe(source), pages, _password(request, fields))
@@ -196,11 +223,14 @@ def _receive_form(request: HttpRequest, limit: int) -> Upload:
         fields, files = request.POST, request.FILES
     _check_names(fields, _FIELDS)
     pages = PageSelection.parse(fields.get("pages") or request.GET.get("pages"))
-    file = _only_file(files)
+    file = _only_file(request, files)
     if file.size is not None and file.size > limit:
         raise FileTooLarge(limit=limit)
     document = sources.from_file(file, _known_sha256(request))
     file.close()
+    if document.size > limit:  # a handler of the site's has made it larger, and not told
+        document.close()
+        raise FileTooLarge(limit=limit)
     return Upload(document, pages, _password(request, fields))
 
 
@@ -213,8 +243,22 @@ def _known_sha256(request: HttpRequest) -> str | None:
     return None if watcher is None else watcher.sha256
 
 
-def _only_file(files: Any) -> UploadedFile[bytes]:
+def _takes_no_file() -> InvalidRequest:
+    return InvalidRequest("This address takes no file; send the options only.")
+
+
+def _not_kept() -> InvalidRequest:
+    return InvalidRequest(
+        "The file was not taken: it did not arrive whole, or this site keeps no such file; "
+        "send it again, or a smaller one."
+    )
+
+
+def _only_file(request: HttpRequest, files: Any) -> UploadedFile[bytes]:
     found = files.getlist(FILE_FIELD)
+    watcher = _watcher(request)
+    if not files and watcher is not None and watcher.has_seen_a_file:
+        raise _not_kept()
     if not found or len(files) > 1:
         other = ", ".join(sorted(set(files) - {FILE_FIELD}))[:_MAX_NAME]
         raise InvalidRequest(
@@ -238,6 +282,7 @@ class _Watch(FileUploadHandler):
         self._limit = limit
         self._count = 0
         self._files = 0
+        self._whole = False
         self._digest = hashlib.sha256()
         self.refused: PdfPoolError | None = None
 
@@ -245,11 +290,15 @@ class _Watch(FileUploadHandler):
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
+    @property
+    def has_seen_a_file(self) -> bool:
+        return self._files > 0
+
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
         self._files += 1
         if self._limit is None:
-            self._refuse(InvalidRequest("This address takes no file; send the options only."))
+            self._refuse(_takes_no_file())
         if self._files > 1:
             self._refuse(InvalidRequest("The form has more than one file; send them one by one."))
         # Django gives its temporary files this ending, and file systems bound their names.
@@ -270,7 +319,12 @@ class _Watch(FileUploadHandler):
         return raw_data
 
     def file_complete(self, file_size: int) -> None:  # noqa: ARG002
-        return None
+        self._whole = True
+
+    def upload_complete(self) -> None:
+        # Another handler has skipped the file, or stopped the form; or its end never came.
+        if self._files and not self._whole and self.refused is None:
+            self.refused = _not_kept()
 
     def _refuse(self, error: PdfPoolError) -> None:
         self.refused = error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -14,30 +14,37 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.shortcuts import render
-from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 
-from pdfpool_django import callers, conf, extraction, http, runtime, uploads
+from pdfpool_django import callers, conf, extraction, http, runtime, streaming, uploads
 from pdfpool_django.backends.base import Run
 from pdfpool_django.errors import Forbidden, InternalError, NotAuthenticated, PdfPoolError
 from pdfpool_django.forms import UploadForm
 from pdfpool_django.model import Extraction
 from pdfpool_django.signals import extraction_refused
 from pdfpool_django.sources import Source
+from pdfpool_django.streaming import NDJSON, AsyncEventLines, EventLines
+from pdfpool_django.text import clean_line
 from pdfpool_django.uploads import Upload
 
 logger = logging.getLogger("pdfpool_django.views")
+security_logger = logging.getLogger("django.security.csrf")
 
-_TYPES = ["application/json", "text/plain"]
+_TYPES = ["application/json", "text/plain", NDJSON]
+_MAX_LOGGED = 500
 
 
 class _CsrfCheck(CsrfViewMiddleware):
     """Django's own check, run when the view says so; tells the reason instead of a page."""
 
-    def _reject(self, request: HttpRequest, reason: str) -> Any:  # noqa: ARG002
+    def _reject(self, request: HttpRequest, reason: str) -> Any:
+        # As Django does itself: to who runs the site, it may say what its proxy leaves out.
+        shown = clean_line(f"{reason}: {request.path}", _MAX_LOGGED)
+        extra = {"status_code": 403, "request": request}
+        security_logger.warning("Forbidden: %s", shown, extra=extra)
         return reason
 
 
@@ -48,14 +55,20 @@ def _check_csrf(request: HttpRequest) -> None:
     check = _CsrfCheck(lambda _: HttpResponse())
     check.process_request(request)
     reason = check.process_view(request, protected, (), {})
-    if reason is not None:
-        raise Forbidden
+    if reason is None:
+        return
+    if str(reason).startswith(("Origin", "Referer")):
+        raise Forbidden(
+            "The request does not come from a page of this site, as its Origin or Referer tells; "
+            "load the page again, then send it from there."
+        )
+    raise Forbidden
 
 
 # The view settles who asks, and how much, before a form is parsed; so the
 # middlewares that would parse it, or answer with a page, are kept out. No
 # transaction is held while a job waits.
-_outermost: Any = [
+_OUTERMOST: Any = [
     csrf_exempt,
     login_not_required,
     transaction.non_atomic_requests,
@@ -66,6 +79,13 @@ _outermost: Any = [
 
 class ExtractionView(View):
     """Reads the document that a request is about; what becomes of the result is a subclass's."""
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Any:
+        view = super().as_view(**initkwargs)
+        for decorate in _OUTERMOST:
+            view = decorate(view)
+        return view
 
     def get_source(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Source | None:  # noqa: ARG002
         """Return the document, or ``None`` where the request itself brings it.
@@ -118,33 +138,21 @@ class ExtractionView(View):
             return uploads.receive(request, limit)
         return uploads.receive_options(request, source)
 
-    def answer_to(
-        self,
-        request: HttpRequest,
-        respond: Callable[[Extraction], HttpResponseBase],
-        *args: Any,
-        **kwargs: Any,
-    ) -> HttpResponseBase:
-        """Return the response to the extraction, or the one to what went wrong."""
-        try:
-            with self.running(request, *args, **kwargs) as run:
-                extraction = run.result()
-            return respond(extraction)
-        except PdfPoolError as error:
+    def respond_to(self, request: HttpRequest, error: Exception) -> HttpResponseBase:
+        """Return the response to what went wrong; what is no fault is raised on."""
+        if isinstance(error, Http404):
+            raise error
+        if isinstance(error, PdfPoolError):
             return self.respond_to_error(request, error)
-        except Http404:
-            raise
-        except Exception:
-            fault = InternalError()
-            logger.exception("an extraction request failed, reference %s", fault.reference)
-            return self.respond_to_error(request, fault)
+        fault = InternalError()
+        logger.error("an extraction request failed, reference %s", fault.reference, exc_info=error)
+        return self.respond_to_error(request, fault)
 
     def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
         """Return the response to an error."""
         raise NotImplementedError
 
 
-@method_decorator(_outermost, name="dispatch")
 class ExtractView(ExtractionView):
     """``POST`` a document, get its text: as JSON, or as plain text where that is asked for.
 
@@ -155,15 +163,38 @@ class ExtractView(ExtractionView):
     http_method_names = ["post", "options"]  # noqa: RUF012 - as Django declares it
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.answer_to(
-            request, lambda result: self.respond(request, result), *args, **kwargs
-        )
+        try:
+            if self.preferred_type(request) == NDJSON:
+                return self.stream(request, *args, **kwargs)
+            with self.running(request, *args, **kwargs) as run:
+                result = run.result()
+            return self.respond(request, result)
+        except Exception as error:  # noqa: BLE001 - every one has its response
+            return self.respond_to(request, error)
 
     get = post
 
+    def stream(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Return the response that sends a line of JSON for each event as it happens."""
+        with contextlib.ExitStack() as stack:
+            run = stack.enter_context(self.running(request, *args, **kwargs))
+            lines = EventLines(run)
+            lines.begin()
+            lines.leave = stack.pop_all().close
+            return self.streamed(lines)
+
+    def streamed(self, lines: EventLines | AsyncEventLines) -> HttpResponseBase:
+        response = streaming.response(lines)
+        response["Vary"] = "Accept"
+        return response
+
+    def preferred_type(self, request: HttpRequest) -> str | None:
+        """Return which of our media types the client likes best; ``None`` for none of them."""
+        return request.get_preferred_type(_TYPES)
+
     def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
         """Return the response to a result."""
-        if request.get_preferred_type(_TYPES) == "text/plain":
+        if self.preferred_type(request) == "text/plain":
             response = HttpResponse(result.text, content_type="text/plain; charset=utf-8")
             response["Pdfpool-Complete"] = "true" if result.complete else "false"
         else:
@@ -175,7 +206,6 @@ class ExtractView(ExtractionView):
         return http.problem_response(error)
 
 
-@method_decorator(_outermost, name="dispatch")
 class UploadView(ExtractionView):
     """A page for people: a form that answers with a page of text."""
 
@@ -186,13 +216,19 @@ class UploadView(ExtractionView):
             callers.caller_of(request)
         except NotAuthenticated:
             return redirect_to_login(request.get_full_path())
-        return self._page(request, {"form": UploadForm()})
+        return self._page(request, {"form": UploadForm(), "state": runtime.state()})
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
-        return self.answer_to(
-            request,
-            lambda result: self._page(request, {"form": UploadForm(), "extraction": result}),
-        )
+        try:
+            with self.running(request) as run:
+                result = run.result()
+            return self.respond(request, result)
+        except Exception as error:  # noqa: BLE001 - every one has its response
+            return self.respond_to(request, error)
+
+    def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
+        """Return the page with a result."""
+        return self._page(request, {"form": UploadForm(), "extraction": result})
 
     def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
         if isinstance(error, NotAuthenticated):
@@ -213,17 +249,33 @@ class UploadView(ExtractionView):
 def health(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
     """Answer 200 while requests can be served, busy or not; else 503, and why."""
     state = runtime.probe()
-    body = {"available": state.available, "reason": state.reason}
+    body = {
+        "available": state.available,
+        "reason": state.reason,
+        "slots": state.slots,
+        "running": state.running,
+        "queue": state.queue,
+        "queued": state.queued,
+    }
     return JsonResponse(body, status=200 if state.available else 503)
 
 
 @login_not_required
 @cache_control(no_store=True)
 def status(request: HttpRequest) -> HttpResponse:
-    """Tell staff how the pool is."""
+    """Tell staff how the pool is: as JSON, or as a page where a browser asks."""
+    page = request.get_preferred_type(["application/json", "text/html"]) == "text/html"
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
+        if page:
+            return redirect_to_login(request.get_full_path())
         return http.problem_response(NotAuthenticated())
     if not user.is_staff:
         return http.problem_response(Forbidden("Only staff may see the pool's state."))
-    return JsonResponse(runtime.state().as_dict())
+    state = runtime.state()
+    if page:
+        response = render(request, "pdfpool_django/status.html", {"state": state})
+    else:
+        response = JsonResponse(state.as_dict())
+    response["Vary"] = "Accept"
+    return response

@@ -88,7 +88,7 @@ def test_after_shutting_down_a_request_is_told_when_to_come_back() -> None:
     assert_problem(response, 503, "unavailable")
     health = seen(Client().get(url("health")))
     assert health.status_code == 503
-    assert health.json() == {"available": False, "reason": "shutting down"}
+    assert health.json()["reason"] == "shutting down"
 
 
 def test_identical_requests_share_a_job_up_to_a_callers_number_of_them() -> None:
@@ -171,7 +171,8 @@ def test_a_document_with_too_many_pages_is_an_error() -> None:
 def test_a_busy_site_is_healthy() -> None:
     response = seen(Client().get(url("health")))
     assert response.status_code == 200
-    assert response.json() == {"available": True, "reason": None}
+    busy = {"running": 2, "slots": 2, "queued": 1, "queue": 1}
+    assert response.json() == {"available": True, "reason": None, **busy}
 
 
 @pytest.mark.usefixtures("all_busy")
@@ -179,9 +180,32 @@ def test_staff_see_the_state_of_the_pool(admin_client: Client) -> None:
     body = seen(admin_client.get(url("status"))).json()
     shown = {name: body[name] for name in ("available", "slots", "queue", "running", "queued")}
     assert shown == {"available": True, "slots": 2, "queue": 1, "running": 2, "queued": 1}
+    assert [job["caller"] for job in body["jobs"]] == ["a", "b"]
+    assert all(job["pages"] == 0 and job["age"] >= 0 for job in body["jobs"])
     assert {"refused_busy", "refused_caller", "children_used", "children_ended"} <= set(
         body["details"]
     )
+
+
+@pytest.mark.usefixtures("one_busy")
+def test_staff_see_what_was_refused_and_how_children_ended(admin_client: Client) -> None:
+    before = admin_client.get(url("status")).json()
+    post(script("second"), "a")
+    post(script("segfaults", 1, {1: "segfaults"}), "b")
+    body = seen(admin_client.get(url("status"))).json()
+    assert body["refusals"]["caller_busy"] == before["refusals"].get("caller_busy", 0) + 1
+    assert body["details"]["endings"]["SIGSEGV"] >= 1
+
+
+@pytest.mark.usefixtures("one_busy")
+def test_a_browser_is_shown_the_state_as_a_page(admin_client: Client) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    html = seen(admin_client.get(url("status"), headers=browser)).content.decode()
+    assert "<td>a</td>" in html
+    assert "1 / 2" in html
+    response = seen(Client().get(url("status"), headers=browser))
+    assert response.status_code == 302
+    assert response["Location"].startswith("/accounts/login/")
 
 
 def test_others_do_not_see_the_state_of_the_pool(member: Client) -> None:

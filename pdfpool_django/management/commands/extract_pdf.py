@@ -18,7 +18,7 @@ from tqdm import tqdm
 from pdfpool_django import conf, http, runtime
 from pdfpool_django.errors import ErrorDict, InvalidRequest, PdfPoolError
 from pdfpool_django.extraction import submit
-from pdfpool_django.model import DocumentInfo, Event, Extraction, Page, PageSelection
+from pdfpool_django.model import DocumentInfo, Event, Extraction, PageSelection
 from pdfpool_django.sandbox.descriptors import Descriptor
 from pdfpool_django.sources import from_file
 
@@ -221,24 +221,10 @@ class Command(BaseCommand):
             for event in run.events():
                 self._progress.take(event)
                 if keep_events:
-                    item.events.append(_event(event))
+                    item.events.append(event.as_event())
             item.result = run.result()
         if keep_events:
-            end = item.result.as_dict()
-            del end["pages"]
-            item.events.append({"type": "end", **end})
-
-
-def _event(event: Event) -> dict[str, Any]:
-    if isinstance(event, Page):
-        return {"type": "page", **event.as_dict()}
-    return {
-        "type": "document",
-        "sha256": event.sha256,
-        "engine": event.engine,
-        "page_count": event.page_count,
-        "metadata": event.metadata,
-    }
+            item.events.append(item.result.as_event())
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:
