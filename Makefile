@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check install samples bench
+.PHONY: run test check install samples messages bench
 
 install: $(INSTALLED)
 
@@ -39,6 +39,9 @@ check: $(INSTALLED)
 
 samples: $(INSTALLED)
 	$(BIN)/python -m scripts.make_samples
+
+messages: $(INSTALLED)
+	$(BIN)/python -m scripts.make_messages
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

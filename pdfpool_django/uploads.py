@@ -254,18 +254,26 @@ def _not_kept() -> InvalidRequest:
     )
 
 
+def _not_named(others: str) -> InvalidRequest:
+    if not others:
+        return InvalidRequest(
+            "The form has no file named “%(field)s”; choose one and send it again.",
+            field=FILE_FIELD,
+        )
+    return InvalidRequest(
+        "The form has no file named “%(field)s” but “%(other)s”; choose one and send it again.",
+        field=FILE_FIELD,
+        other=others[:_MAX_NAME],
+    )
+
+
 def _only_file(request: HttpRequest, files: Any) -> UploadedFile[bytes]:
     found = files.getlist(FILE_FIELD)
     watcher = _watcher(request)
     if not files and watcher is not None and watcher.has_seen_a_file:
         raise _not_kept()
     if not found or len(files) > 1:
-        other = ", ".join(sorted(set(files) - {FILE_FIELD}))[:_MAX_NAME]
-        raise InvalidRequest(
-            "The form has no file named “%(field)s”%(other)s; choose one and send it again.",
-            field=FILE_FIELD,
-            other=f" but “{other}”" if other else "",
-        )
+        raise _not_named(", ".join(sorted(set(files) - {FILE_FIELD})))
     if len(found) > 1:
         raise InvalidRequest("The form has more than one file; send them one by one.")
     file: UploadedFile[bytes] = found[0]
