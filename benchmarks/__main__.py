@@ -1,28 +1,29 @@
-"""``python -m benchmarks``: each benchmark in turn, as ratios of medians."""
+"""``python -m benchmarks [NAME...]``: each benchmark in turn, as ratios of medians."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from importlib import import_module
 
 import django
 
+NAMES = ("one_page", "burst", "sizes", "memory", "first_request", "system_calls")
+
 
 def main() -> None:
-    """Run the benchmarks and print their tables."""
+    """Run the benchmarks that are named, or all, and print their tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=60)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--rounds", type=int, default=60, help="60 by default, at least 2")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(NAMES)
+    if unknown or options.rounds < 2:
+        parser.error(f"the names are {', '.join(NAMES)}; at least 2 rounds")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "example_project.settings")
     django.setup()
-    from benchmarks import one_page
-    from benchmarks.timing import table
-
-    timings = one_page.run(rounds)
-    print(table(f"One page, {rounds} rounds in turn, milliseconds", timings))
-    in_process, pooled, interpreter = (each.median for each in timings)
-    print(f"extract takes {pooled / in_process:.2f} times as long as pypdf in this process,")
-    print(f"and an interpreter per document {interpreter / pooled:.1f} times as long as extract.")
+    for name in options.names or NAMES:
+        print(import_module(f"benchmarks.{name}").run(options.rounds), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

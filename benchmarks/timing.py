@@ -20,23 +20,38 @@ class Timing:
     """90th percentile."""
 
 
+def nothing() -> None:
+    """Do nothing between two rounds."""
+
+
 def in_turn(
-    ways: Mapping[str, Callable[[], object]], rounds: int, warmups: int = 3
+    ways: Mapping[str, Callable[[], object]],
+    rounds: int,
+    warmups: int = 3,
+    between: Callable[[], object] = nothing,
 ) -> list[Timing]:
-    """Run every way once a round, and return how long each took."""
-    for _ in range(warmups):
-        for way in ways.values():
-            way()
+    """Run every way once a round, and return how long each took.
+
+    Args:
+        ways: What to run, by name.
+        rounds: How often, at least 2.
+        warmups: Rounds before that are not counted.
+        between: Called after every way, and not counted: to make ready for the next.
+    """
     taken: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
+    for number in range(warmups + rounds):
         for name, way in ways.items():
             start = time.perf_counter()
             way()
-            taken[name].append((time.perf_counter() - start) * 1000)
-    return [_timing(name, times) for name, times in taken.items()]
+            seconds = time.perf_counter() - start
+            if number >= warmups:
+                taken[name].append(seconds * 1000)
+            between()
+    return [timing(name, times) for name, times in taken.items()]
 
 
-def _timing(name: str, times: list[float]) -> Timing:
+def timing(name: str, times: list[float]) -> Timing:
+    """Return the timing of a way, from its milliseconds."""
     tenths = statistics.quantiles(times, n=10)
     return Timing(name, statistics.median(times), tenths[0], tenths[-1])
 
@@ -44,9 +59,9 @@ def _timing(name: str, times: list[float]) -> Timing:
 def table(title: str, timings: list[Timing]) -> str:
     """Return the timings as text, with each median as a ratio to the first's."""
     base = timings[0].median
-    lines = [title, f"{'way':34}{'median':>9}{'10th':>9}{'90th':>9}{'ratio':>8}"]
+    lines = [title, f"{'way':40}{'median':>9}{'10th':>9}{'90th':>9}{'ratio':>8}"]
     lines += [
-        f"{each.name:34}{each.median:9.2f}{each.tenth:9.2f}{each.ninetieth:9.2f}"
+        f"{each.name:40}{each.median:9.2f}{each.tenth:9.2f}{each.ninetieth:9.2f}"
         f"{each.median / base:8.2f}"
         for each in timings
     ]
