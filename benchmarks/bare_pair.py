@@ -45,7 +45,9 @@ class BarePair:
             return _received(child).decode()
 
     def refill(self) -> None:
-        """Have the next child forked; not a part of what a document costs."""
+        """Have the next child forked where none waits; not a part of what a document costs."""
+        if self._child.fileno() >= 0:
+            return
         self._ours.send(b".")
         self._child = self._next_child()
 
@@ -118,4 +120,5 @@ if __name__ == "__main__":
     _text(_WARM)
     gc.collect()
     gc.freeze()
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    with socket.socket(fileno=int(sys.argv[1])) as inherited:
+        _serve(inherited)

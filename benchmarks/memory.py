@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from pathlib import Path
 
 from benchmarks.bare_pair import BarePair
-from pdfpool_django.sandbox.host import Sandbox, SandboxConfig
-from scripts.pdf_builder import simple_pdf
+from benchmarks.one_page import document
+from benchmarks.sandboxes import START_SECONDS, sandbox, use_one
+from benchmarks.timing import table, timing
+from pdfpool_django.sandbox.host import Sandbox
 
+AIM = 1.2
 KIB = 1024
 MIB = 1024 * 1024
+
+_STARTS = 3
+_REHEARSAL_SECONDS = 0.3
 
 
 def pss(pid: int) -> int:
@@ -30,37 +35,41 @@ def tree(pid: int) -> list[int]:
     return [pid, *(each for child in children for each in tree(int(child)))]
 
 
-def run(rounds: int) -> str:  # noqa: ARG001 - a size is not timed
-    """Measure both, with one child that waits."""
-    config = SandboxConfig(
-        engine="pdfpool_django.engines.pypdf",
-        python=sys.executable,
-        memory=384 * MIB,
-        cpu=60,
-        standbys=1,
-    )
-    sandbox = Sandbox(config)
+def run(rounds: int) -> str:
+    """Measure both, each with one child that waits, over a few starts."""
+    starts = [_measured() for _ in range(min(rounds, _STARTS))]
+    sizes = [
+        timing(name, [start[name] / MIB for start in starts])
+        for name in ("a bare warm pair", "launcher and standby")
+    ]
+    bare, ours = (each.median for each in sizes)
+    title = f"Memory at rest, {len(starts)} starts, MiB of proportional set size"
+    return f"{table(title, sizes)}\nOurs take {ours / bare:.2f} times as much (aim {AIM})."
+
+
+def _measured() -> dict[str, int]:
+    """Return the bytes of each, both alive: what all interpreters share is then parted alike."""
+    ours = sandbox()
     try:
-        sandbox.release(sandbox.child(time.monotonic() + 30))
-        _settle(sandbox)
-        launcher = sandbox.stats().launcher_pid
+        use_one(ours)
         with BarePair() as pair:
-            pair.read(simple_pdf("A page"))
+            pair.read(document())
             pair.refill()
-            bare = sum(pss(each) for each in tree(pair.pid))
-        ours = sum(pss(each) for each in tree(launcher or 0))
+            launcher = _settled(ours)
+            return {
+                "a bare warm pair": sum(map(pss, tree(pair.pid))),
+                "launcher and standby": sum(map(pss, tree(launcher))),
+            }
     finally:
-        sandbox.close()
-    return (
-        "Memory at rest, proportional set size\n"
-        f"launcher and standby {ours / MIB:6.1f} MiB\n"
-        f"a bare warm pair     {bare / MIB:6.1f} MiB\n"
-        f"Ours take {ours / bare:.2f} times as much (aim 1.2)."
-    )
+        ours.close()
 
 
-def _settle(sandbox: Sandbox) -> None:
-    until = time.monotonic() + 10
-    while sandbox.stats().standbys < 1 and time.monotonic() < until:
+def _settled(ours: Sandbox) -> int:
+    """Wait until a standby has rehearsed; return the launcher's process id."""
+    until = time.monotonic() + START_SECONDS
+    while (stats := ours.stats()).standbys < 1 or stats.launcher_pid is None:
+        if time.monotonic() > until:
+            raise TimeoutError("the launcher has forked no standby")
         time.sleep(0.01)
-    time.sleep(0.2)  # while it rehearses
+    time.sleep(_REHEARSAL_SECONDS)
+    return stats.launcher_pid

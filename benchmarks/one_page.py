@@ -53,8 +53,7 @@ def run(rounds: int) -> str:
             return extract(data, caller="benchmark").text
 
         def between() -> None:
-            if pair._child.fileno() < 0:
-                pair.refill()
+            pair.refill()
             time.sleep(PAUSE)
 
         if not in_process(data) == bare() == pooled() or in_process(data) not in interpreter(data):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one way took, in milliseconds."""
+    """How long one way took, in milliseconds, or how much it took, in the table's unit."""
 
     name: str
     median: float
@@ -18,6 +19,15 @@ class Timing:
     """10th percentile."""
     ninetieth: float
     """90th percentile."""
+
+    def per(self, count: int) -> Timing:
+        """Return the same for one of `count` things that were done each time."""
+        return replace(
+            self,
+            median=self.median / count,
+            tenth=self.tenth / count,
+            ninetieth=self.ninetieth / count,
+        )
 
 
 def nothing() -> None:
@@ -39,10 +49,12 @@ def in_turn(
         between: Called after every way, and not counted: to make ready for the next.
     """
     taken: dict[str, list[float]] = {name: [] for name in ways}
+    # Each round has an order of its own: none is always timed after what empties the caches.
+    shuffled = random.Random(0)
     for number in range(warmups + rounds):
-        for name, way in ways.items():
+        for name in shuffled.sample(list(ways), len(ways)):
             start = time.perf_counter()
-            way()
+            ways[name]()
             seconds = time.perf_counter() - start
             if number >= warmups:
                 taken[name].append(seconds * 1000)
@@ -52,7 +64,7 @@ def in_turn(
 
 def timing(name: str, times: list[float]) -> Timing:
     """Return the timing of a way, from its milliseconds."""
-    tenths = statistics.quantiles(times, n=10)
+    tenths = statistics.quantiles(times, n=10, method="inclusive")
     return Timing(name, statistics.median(times), tenths[0], tenths[-1])
 
 

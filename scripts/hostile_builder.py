@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -898,11 +898,17 @@ def _xfa() -> bytes:
 # Files whose third page of five goes wrong
 
 
-def third_of_five(content: bytes, entries: bytes = b"") -> bytes:
-    """Return five pages; the third has this content, the others say which they are."""
+def third_of_five(content: bytes, entries: bytes = b"", in_parts: Sequence[bytes] = ()) -> bytes:
+    """Return five pages; the third has this content, the others say which they are.
+
+    Given `in_parts`, deflated, they are its content, each less than pypdf's limit.
+    """
     builder = PdfBuilder()
     pages = [Page(builder).show(text_content(f"page {number}")) for number in range(1, 6)]
     pages[2].show(content, entries)
+    if in_parts:
+        numbers = [builder.add_stream(part, b"/Filter /FlateDecode") for part in in_parts]
+        pages[2].contents = b"[%s]" % b" ".join(b"%d 0 R" % number for number in numbers)
     return builder.build([page.dictionary() for page in pages])
 
 
@@ -912,7 +918,7 @@ THIRD: dict[str, tuple[Callable[[], bytes], str]] = {
         "deadline_exceeded",
     ),
     "eats memory": (
-        lambda: third_of_five(deflated_zeros(72 * MIB, b"(a) Tj "), b"/Filter /FlateDecode"),
+        lambda: third_of_five(b"", in_parts=[deflated_zeros(35 * MIB)] * 2),
         "memory_exceeded",
     ),
     "is a bomb": (

@@ -103,6 +103,13 @@ def warm_plain() -> bytes:
     return builder.build(pages)
 
 
+def warm_small() -> bytes:
+    """Return what each child reads while it waits: enough to touch what most documents touch."""
+    line = "The quick brown fox jumps over the lazy dog, and %d of its friends."
+    info = {"Title": "Small", "CreationDate": "D:20260101120000Z"}
+    return simple_pdf("\n".join(line % number for number in range(8)), info=info)
+
+
 def main() -> None:
     """Write every bundled file."""
     WARM.mkdir(exist_ok=True)
@@ -110,6 +117,7 @@ def main() -> None:
     plain = warm_plain()
     small = simple_pdf("Locked text")
     (WARM / "plain.pdf").write_bytes(plain)
+    (WARM / "small.pdf").write_bytes(warm_small())
     for name, algorithm in (("aes.pdf", "AES-256"), ("rc4.pdf", "RC4-128")):
         locked = encrypted_pdf(small, user="", owner="owner", algorithm=algorithm)
         (WARM / name).write_bytes(locked)

@@ -19,8 +19,9 @@ LIMIT = 20_000
 """Milliseconds after which a page that does not come to be as expected fails a test."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """A browser for a module: while it is driven, its thread has an event loop that runs."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here: install the package chromium")
     from playwright.sync_api import expect, sync_playwright

@@ -68,7 +68,7 @@ def test_the_pages_around_one_that_goes_wrong_are_read(
     how: str, limits: Callable[..., None]
 ) -> None:
     build, code = THIRD[how]
-    limits(PAGE_DEADLINE=2, MEMORY=SMALL)
+    limits(PAGE_DEADLINE=2, MEMORY=128 * MIB)
     extraction = extract(build(), caller="test")
     texts = [page.text.strip() for page in extraction.pages]
     assert texts[:2] + texts[3:] == ["page 1", "page 2", "page 4", "page 5"]

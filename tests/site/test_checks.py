@@ -33,8 +33,9 @@ def checked(given: Any, *, deploy: bool = False) -> list[CheckMessage]:
 
 def only(given: Any, check_id: str, *, deploy: bool = False) -> CheckMessage:
     """Return the one message; its id, severity and hint are as they must be."""
-    (message,) = checked(given, deploy=deploy)
-    assert message.id == f"pdfpool.{check_id}"
+    found = checked(given, deploy=deploy)
+    assert [message.id for message in found] == [f"pdfpool.{check_id}"], found
+    (message,) = found
     assert isinstance(message, Error if check_id.startswith("E") else CheckWarning)
     assert message.hint
     return message
