@@ -106,8 +106,14 @@ def watch(request: HttpRequest, limit: int | None) -> None:
         request: The request, whose body has not been read.
         limit: Bytes that a file may have; ``None`` where there may be none.
     """
-    if not isinstance(request.upload_handlers, ImmutableList):
-        request.upload_handlers.insert(0, _Watch(request, limit))
+    handlers = request.upload_handlers
+    if not isinstance(handlers, ImmutableList):
+        # Only Django's own; one of the site's may do more.
+        unnamed = [
+            _Unnamed(request) if type(each) is TemporaryFileUploadHandler else each
+            for each in handlers
+        ]
+        handlers[:] = [_Watch(request, limit), *unnamed]
 
 
 @contextlib.contextmanager
@@ -236,7 +242,7 @@ def _receive_form(request: HttpRequest, limit: int) -> Upload:
 
 def _known_sha256(request: HttpRequest) -> str | None:
     """Return the hash of the form's file, unless a handler of the site's may have changed it."""
-    known = (_Watch, MemoryFileUploadHandler, TemporaryFileUploadHandler)
+    known = (_Watch, _Unnamed, MemoryFileUploadHandler, TemporaryFileUploadHandler)
     if any(type(handler) not in known for handler in request.upload_handlers):
         return None
     watcher = _watcher(request)
@@ -337,6 +343,25 @@ class _Watch(FileUploadHandler):
     def _refuse(self, error: PdfPoolError) -> None:
         self.refused = error
         raise StopUpload(connection_reset=True)
+
+
+class _Unnamed(TemporaryFileUploadHandler):
+    """Django's own, but for the name of its file: a process that is killed leaves none behind."""
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        FileUploadHandler.new_file(self, *args, **kwargs)
+        self.file = UploadedFile(  # type: ignore[assignment]
+            tempfile.TemporaryFile(dir=conf.upload_directory()),
+            self.file_name,
+            self.content_type,
+            0,
+            self.charset,
+            self.content_type_extra,
+        )
+
+    def upload_interrupted(self) -> None:
+        if hasattr(self, "file"):
+            self.file.close()
 
 
 def _receive_raw(request: HttpRequest, limit: int) -> Descriptor:

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 
 from pdfpool_django.backends import modules
 from pdfpool_django.backends.base import BackendConfig, Problem
@@ -14,6 +15,10 @@ from pdfpool_django.model import MIB
 from pdfpool_django.sandbox import memory, platforms, seccomp
 
 _SERVERS = {"gunicorn", "uvicorn"}
+_OWN_ENGINE = "pdfpool_django.engines.pypdf"
+_OWN_DISTRIBUTION = "pdfpool-django"
+_BOUND = re.compile(r"pypdf\b[^;]*>=\s*(\d+(?:\.\d+)*)")
+_RELEASE = re.compile(r"\d+(?:\.\d+)*")
 _WORKERS = re.compile(r"(?:^|\s)(?:-w|--workers)[\s=]*(\d+)")
 
 
@@ -21,6 +26,7 @@ def problems(config: BackendConfig) -> list[Problem]:
     """Return everything that is wrong. Nothing is imported, and nothing run."""
     return [
         *_engine(config),
+        *_library(config),
         *_interpreter(config),
         *_platform(),
         *_memory(config),
@@ -55,6 +61,34 @@ def _engine(config: BackendConfig) -> Iterator[Problem]:
 def _no_engine(message: str) -> Problem:
     hint = "Write 'pypdf', or the dotted path of a module that has an `engine`."
     return Problem(message, hint, "pdfpool.E020")
+
+
+def _library(config: BackendConfig) -> Iterator[Problem]:
+    """Warn of a pypdf below our own lower bound, which is raised for each of its advisories."""
+    if config.python != sys.executable or config.engine != _OWN_ENGINE:
+        return
+    try:
+        required, installed = metadata.requires(_OWN_DISTRIBUTION), metadata.version("pypdf")
+    except metadata.PackageNotFoundError:
+        return  # a checkout that is not installed; or no pypdf, which is said elsewhere
+    found = (_BOUND.match(requirement) for requirement in required or ())
+    bounds = [match[1] for match in found if match]
+    if bounds and _release(installed) < max(map(_release, bounds)):
+        yield Problem(
+            f"pypdf {installed} is installed, and {max(bounds, key=_release)} or newer is needed: "
+            "what older ones do with hostile files is known, and mended since.",
+            f"Run: {sys.executable} -m pip install --upgrade {_OWN_DISTRIBUTION} pypdf.",
+            "pdfpool.W009",
+        )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with, zeros at their end left out."""
+    match = _RELEASE.match(version)
+    numbers = [int(part) for part in match[0].split(".")] if match else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def _interpreter(config: BackendConfig) -> Iterator[Problem]:

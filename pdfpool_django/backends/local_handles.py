@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
 import weakref
 
 from pdfpool_django.backends.base import BackendConfig
@@ -20,7 +22,10 @@ class Handles:
         self._pool = pool
         self._jobs = jobs
         self._config = config
-        self._open: weakref.WeakSet[Document] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._closed = False
+        # No set: one that is collected while another is added must not disturb that.
+        self._open: list[weakref.ref[Document]] = []
 
     def open(self, request: OpenRequest, document: Descriptor, timeout: float | None) -> Document:
         """Wait for a slot, and open the document.
@@ -49,9 +54,17 @@ class Handles:
             hold.end()
             document.close()
             raise
-        hold.expires(handle)
-        self._open.add(handle)
+        hold.keep(handle)
+        self._keep(handle)
         return handle
+
+    def _keep(self, handle: Document) -> None:
+        with self._lock:
+            self._open = [each for each in self._open if _is_open(each())]
+            self._open.append(weakref.ref(handle))
+            closed = self._closed
+        if closed:  # meanwhile, so that `close` has not seen this one
+            handle.close(timeout=0)
 
     def _await_slot(self, hold: _Hold, caller: str, timeout: float | None) -> None:
         def run(job: Job) -> None:
@@ -65,8 +78,16 @@ class Handles:
 
     def close(self) -> None:
         """Close the handles that are open still; their calls raise `Closed`."""
-        for handle in list(self._open):
-            handle.close(timeout=0)
+        with self._lock:
+            self._closed = True
+            handles = [each() for each in self._open]
+        for handle in handles:
+            if handle is not None:
+                handle.close(timeout=0)
+
+
+def _is_open(handle: Document | None) -> bool:
+    return handle is not None and not handle.closed
 
 
 class _Hold:
@@ -74,29 +95,48 @@ class _Hold:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        # Closing a socket takes no lock, so that a finalizer may do it.
-        self._handles_end, self._jobs_end = socket.socketpair()
         self._handle: weakref.ref[Document] | None = None
+        self._handles_end: socket.socket | None = None
+        self._ended = False
+        """Whether the slot is not needed any more."""
+        self._expired = False
+        """Whether the time is up."""
 
-    def expires(self, handle: Document) -> None:
+    def keep(self, handle: Document) -> None:
         """Have the handle closed when its time is up."""
         self._handle = weakref.ref(handle)
+        if self._expired:  # while it was being opened
+            handle.close(timeout=0)
 
     def run(self, job: Job) -> None:
         """Hold the slot that the job has been given."""
-        with self._jobs_end:
-            self._jobs_end.settimeout(self._seconds)
+        handles_end, jobs_end = socket.socketpair()
+        with jobs_end:
+            self._handles_end = handles_end
+            if self._ended:  # whoever waited for the slot has gone in this very instant
+                handles_end.close()
+                return
+            jobs_end.settimeout(self._seconds)
             job.publish("granted")
             try:
-                self._jobs_end.recv(1)
+                jobs_end.recv(1)
             except TimeoutError:
                 self._expire()
 
     def end(self) -> None:
-        """Give the slot back."""
-        self._handles_end.close()
+        """Give the slot back; takes no lock, so that a finalizer may do it."""
+        if self._ended:
+            return
+        self._ended = True
+        handles_end = self._handles_end
+        if handles_end is not None:
+            with contextlib.suppress(OSError):
+                # A process that was forked meanwhile has it open, too.
+                handles_end.shutdown(socket.SHUT_RDWR)
+            handles_end.close()
 
     def _expire(self) -> None:
+        self._expired = True
         handle = None if self._handle is None else self._handle()
         if handle is not None:
             handle.close(timeout=0)

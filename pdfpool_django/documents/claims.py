@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -158,15 +159,29 @@ def answer(
                 found += _warnings(frame.message["warnings"], page)
             else:
                 values.append(check(_object(frame.message.get("value")), frame.body, page))
-    except (Garbled, KeyError, TypeError, ValueError) as error:
+    except (Garbled, KeyError, OverflowError, TypeError, ValueError) as error:
         raise Crashed(reason="its answer made no sense") from error
     return tuple(values), tuple(found)
+
+
+def only(values: Sequence[T]) -> T:
+    """Return the value of an answer that has one.
+
+    Raises:
+        Crashed: It has another number of them.
+    """
+    if len(values) != 1:
+        raise Crashed(reason="its answer made no sense")
+    return values[0]
 
 
 def page_info(part: dict[str, Any], _: bytes, __: int | None) -> PageInfo:
     width, height = part["size"]
     size = PageSize(_number(width), _number(height))
-    return PageInfo(_line(part["label"], _MAX_LABEL), size, _whole(part["rotation"]))
+    rotation = _whole(part["rotation"])
+    if rotation not in (0, 90, 180, 270):
+        raise Garbled
+    return PageInfo(_line(part["label"], _MAX_LABEL), size, rotation)
 
 
 def image(part: dict[str, Any], body: bytes, page: int | None) -> Image:
@@ -233,6 +248,8 @@ def _whole(value: object) -> int:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Garbled
+    if not math.isfinite(value):
         raise Garbled
     return float(value)
 

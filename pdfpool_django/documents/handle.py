@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -11,7 +12,6 @@ from typing import IO, Any, Self, TypeVar
 
 from pdfpool_django.access import Access
 from pdfpool_django.documents import beginning, claims, mapping, sandboxes
-from pdfpool_django.documents.budget import Budget
 from pdfpool_django.documents.claims import Opened
 from pdfpool_django.documents.index import SearchIndex
 from pdfpool_django.documents.pages import DocumentPage
@@ -150,7 +150,7 @@ class Document:
 
     def _open(self) -> None:
         try:
-            with self._readers.one(Budget(self._limits)) as session:
+            with self._readers.one(self._limits) as session:
                 self._know(session.open())
         except PasswordRequired:
             self.encrypted = True
@@ -181,8 +181,7 @@ class Document:
         Raises:
             PdfPoolError: The document is locked, or the handle closed.
         """
-        with self._access.shared():
-            self._check()
+        with self._sharing():
             return dict(self._unlocked().metadata)
 
     def page(self, number: int) -> DocumentPage:
@@ -287,21 +286,25 @@ class Document:
             whole_word: Whether a match must neither begin nor end within a word.
             regex: Whether `needle` is a regular expression (Python's ``re``).
             pages: Which to search; ``None`` for all.
-            max_results: Matches to return at most; ``None`` for all.
+            max_results: Matches to return at most, from 0; ``None`` for all.
 
         Returns:
             The matches; its `unread` names the pages that could not be searched.
+            Where a pattern matches nothing (``a*``), that is no match.
 
         Raises:
             InvalidPattern: The needle is empty, or no regular expression.
             DeadlineExceeded: The search took too long; the handle lives on.
             PdfPoolError: The document is locked, or the handle closed.
+            ValueError: `max_results` is negative.
         """
+        if max_results is not None and max_results < 0:
+            raise ValueError("max_results must not be negative")
+        self._check()
         numbers = self._numbers(pages)
         while True:
             index = self._ready_index()
-            with self._access.shared():
-                self._check()
+            with self._sharing():
                 if index is self._index:  # else it was cleared in between
                     places, unread = index.places(numbers)
                     query = {
@@ -321,30 +324,25 @@ class Document:
         Raises:
             Closed: The handle is closed.
         """
-        with self._access.exclusive():
-            self._check()
+        with self._alone():
             index, self._index = self._index, None
             if index is not None:
                 index.close()
 
     def _ready_index(self) -> SearchIndex:
+        self._check()
         with self._indexing:
             index = self._index
             if index is None:
-                self._check()
                 pages = self._map_pages()
                 index = SearchIndex.of(pages, self._limits.max_output)
-                with self._access.shared():
-                    self._check_new(index)
-                    self._index = index
+                try:
+                    with self._sharing():
+                        self._index = index
+                except Closed:
+                    index.close()
+                    raise
             return index
-
-    def _check_new(self, index: SearchIndex) -> None:
-        try:
-            self._check()
-        except Closed:
-            index.close()
-            raise
 
     def _map_pages(self) -> Iterator[Page]:
         def read(page: DocumentPage) -> Page:
@@ -362,14 +360,17 @@ class Document:
         Raises:
             PdfPoolError: The handle is closed, or the document cannot be read.
         """
-        with self._access.exclusive():
-            self._check()
+        with self._alone():
             session = Session(self._sandbox, self._document, password, self._limits)
             try:
-                opened = session.open()
+                with self._readers.joined_by(session):
+                    opened = session.open()
             except (WrongPassword, PasswordRequired):
                 session.close()
                 return False
+            except Stopped as error:
+                session.close()
+                raise Closed from error
             except BaseException:
                 session.close()
                 raise
@@ -427,10 +428,11 @@ class Document:
         if getattr(self, "closed", True) or not hasattr(self, "_readers"):
             return
         # No lock may be taken here: the thread that collects may hold it.
+        unclosed = f"unclosed {self!r}"
         self._forget()
         if self._pid == os.getpid():
             self._on_close()
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+            warnings.warn(unclosed, ResourceWarning, source=self, stacklevel=2)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
@@ -444,6 +446,20 @@ class Document:
         if self._pid != os.getpid():
             raise Closed("The document was opened by another process; open it in this one.")
 
+    @contextlib.contextmanager
+    def _sharing(self) -> Iterator[None]:
+        self._check()  # first, as in a forked process nobody may be left who lets others in
+        with self._access.shared():
+            self._check()
+            yield
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._check()
+        with self._access.exclusive():
+            self._check()
+            yield
+
     def _unlocked(self) -> Opened:
         if self._opened is None:
             raise PasswordRequired
@@ -454,33 +470,29 @@ class Document:
         return [number for part in selection.numbers(self.page_count) for number in part]
 
     def _read(self, work: Callable[[Session], T]) -> T:
-        with self._access.shared():
-            self._check()
+        with self._sharing():
             self._unlocked()
             return self._lent(work)
 
     def _lent(self, work: Callable[[Session], T]) -> T:
         try:
-            with self._readers.one(Budget(self._limits)) as session:
+            with self._readers.one(self._limits) as session:
                 return work(session)
         except Stopped as error:
             raise Closed from error
 
     def _ask(self, call: str, check: Callable[[Any, bytes, int | None], T]) -> tuple[T, ...]:
-        with self._access.shared():
-            self._check()
+        with self._sharing():
             self._unlocked()
             return self._answer(call, {}, check)
 
     def _only(self, call: str, check: Callable[[Any, bytes, int | None], T]) -> T:
-        (value,) = self._ask(call, check)
-        return value
+        return claims.only(self._ask(call, check))
 
     def _ask_page(
         self, call: str, number: int, check: Callable[[Any, bytes, int | None], T]
     ) -> tuple[T, ...]:
-        with self._access.shared():
-            self._check()
+        with self._sharing():
             self._unlocked()
             return self._answer(call, {"number": number}, check, number)
 

@@ -12,36 +12,42 @@ from pdfpool_django.sandbox.descriptors import Descriptor, Sealed
 class SearchIndex:
     """Pages' texts, one after another, in memory that is gone when it is closed."""
 
-    def __init__(self, text: Descriptor, places: dict[int, tuple[int, int]]) -> None:
+    def __init__(
+        self, text: Descriptor, places: dict[int, tuple[int, int]], unread: frozenset[int]
+    ) -> None:
         self.text = text
         self._places = places
-        """Of each page that could be read: where its text begins, and its length in bytes."""
+        """Of each page that has text: where it begins, and its length in bytes."""
+        self._unread = unread
+        """The pages that could not be read, or not all of them."""
 
     @classmethod
     def of(cls, pages: Iterable[Page], max_size: int) -> SearchIndex:
-        """Return the index of pages; one that has an error is left out.
+        """Return the index of pages; of one that has an error, what there is.
 
         Raises:
             OutputTooLarge: The text has more than `max_size` bytes.
         """
         places: dict[int, tuple[int, int]] = {}
+        unread = set()
         size = 0
         with Sealed() as sealed:
             for page in pages:
-                if page.error is None or page.text:
-                    text = page.text.encode()
-                    places[page.number] = size, len(text)
-                    size += len(text)
-                    if size > max_size:
-                        raise OutputTooLarge(limit=max_size)
-                    sealed.write(text)
-            return cls(sealed.finish(None), places)
+                if page.error is not None:
+                    unread.add(page.number)
+                text = page.text.encode()
+                places[page.number] = size, len(text)
+                size += len(text)
+                if size > max_size:
+                    raise OutputTooLarge(limit=max_size)
+                sealed.write(text)
+            return cls(sealed.finish(None), places, frozenset(unread))
 
     def places(self, numbers: Iterable[int]) -> tuple[list[tuple[int, int, int]], tuple[int, ...]]:
-        """Return number, place and length of each page, and the numbers that are not there."""
+        """Return number, place and length of each page, and the numbers of those with an error."""
         wanted = list(numbers)
-        there = [(number, *self._places[number]) for number in wanted if number in self._places]
-        return there, tuple(number for number in wanted if number not in self._places)
+        there = [(number, *self._places[number]) for number in wanted if self._places[number][1]]
+        return there, tuple(number for number in wanted if number in self._unread)
 
     def close(self) -> None:
         """Give the memory back. A second time, nothing happens."""

@@ -86,8 +86,8 @@ class DocumentPage:
     def _info(self) -> PageInfo:
         known = self._document._infos
         if self.number not in known:
-            (info,) = self._document._ask_page("page_info", self.number, claims.page_info)
-            known[self.number] = info
+            found = self._document._ask_page("page_info", self.number, claims.page_info)
+            known[self.number] = claims.only(found)
         return known[self.number]
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pdfpool_django.documents.budget import Budget
 from pdfpool_django.documents.session import Session
 from pdfpool_django.errors import Closed, PdfPoolError
+from pdfpool_django.model import Limits
 
 
 @dataclass(slots=True, eq=False)
@@ -40,8 +41,8 @@ class Readers:
         self._stopped = False
 
     @contextlib.contextmanager
-    def one(self, budget: Budget) -> Iterator[Session]:
-        """Lend a session for the length of the block.
+    def one(self, limits: Limits) -> Iterator[Session]:
+        """Lend a session for the length of the block, which may cost so much.
 
         Raises:
             Closed: The readers were stopped.
@@ -49,7 +50,7 @@ class Readers:
         reader = self._take()
         started = time.monotonic()
         try:
-            reader.session.budget = budget
+            reader.session.budget = Budget(limits)  # whose time does not run while one waits
             yield reader.session
         except PdfPoolError:
             raise
@@ -60,6 +61,24 @@ class Readers:
         finally:
             reader.busy += time.monotonic() - started
             self._give_back(reader)
+
+    @contextlib.contextmanager
+    def joined_by(self, session: Session) -> Iterator[None]:
+        """Have another session ended by `stop`, too, for the length of the block.
+
+        Raises:
+            Closed: The readers were stopped.
+        """
+        guest = _Reader(session)
+        with self._changed:
+            if self._stopped:
+                raise Closed
+            self._lent.append(guest)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._lent.remove(guest)
 
     def replace(self, make: Callable[[], Session], first: Session) -> None:
         """Have other sessions from now on, of which `first` is one. None may be lent."""
@@ -90,7 +109,11 @@ class Readers:
 
     def _take(self) -> _Reader:
         with self._changed:
-            self._changed.wait_for(lambda: self._free or self._stopped)
+            try:
+                self._changed.wait_for(lambda: self._free or self._stopped)
+            except BaseException:
+                self._changed.notify()  # it may have been woken for a reader: that is the next one's
+                raise
             if self._stopped:
                 raise Closed
             reader = self._free.pop()

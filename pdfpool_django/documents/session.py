@@ -235,9 +235,17 @@ class Session:
         until = self._until(seconds)
         child.ask(name, arguments, until, fds)
         while (frame := child.receive(until, self.budget.output_left)) is not None:
-            self.budget.keep(frame.size)
+            self._keep(frame.size)
             yield frame
         self._answered += 1
+
+    def _keep(self, size: int) -> None:
+        """Take output in; where that is too much, end the child, which is in its middle."""
+        try:
+            self.budget.keep(size)
+        except OutputTooLarge:
+            self._drop_child()
+            raise
 
     def _until(self, seconds: float) -> float:
         return min(self.budget.deadline, time.monotonic() + seconds)
@@ -247,7 +255,7 @@ class Session:
             page, failure = claims.page(frame.message, frame.body, number)
         except Garbled as error:
             raise _garbled() from error
-        self.budget.keep(len(frame.body) + sum(len(warning["detail"]) for warning in page.warnings))
+        self._keep(len(frame.body) + sum(len(warning["detail"]) for warning in page.warnings))
         self.budget.fail(failure)
         return page
 

@@ -64,6 +64,7 @@ class Attachment:
     """A file that the document carries (ISO 32000-2, 7.11.4)."""
 
     name: str
+    """What the document calls it, on one line: no path to write to, as it may hold any."""
     data: bytes = field(repr=False)
     """Its bytes; empty where it cannot be decoded."""
     error: ErrorDict | None = None
@@ -117,4 +118,4 @@ class Matches(tuple[Match, ...]):  # noqa: SLOT001 - a tuple can have none
         return made
 
     unread: tuple[int, ...]
-    """Pages that could not be searched, as they could not be read."""
+    """Pages that were not searched, or not wholly, as they could not be read."""

@@ -22,6 +22,7 @@ from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObjec
 
 from pdfpool_django.engines import (
     pypdf_annotations,
+    pypdf_images,
     pypdf_leniency,
     pypdf_parts,
     pypdf_repair,
@@ -69,7 +70,9 @@ _CODECS = (
     *("big5", "big5hkscs", "cp932", "cp949", "cp950", "euc-jp", "euc-kr", "gb18030", "gb2312"),
     *("gbk", "iso2022-jp", "johab", "shift-jis"),
 )
-_WARM_FILES = ("plain.pdf", "aes.pdf", "rc4.pdf")
+_WARM_FILES = ("plain.pdf", "aes.pdf", "rc4.pdf", "small.pdf")
+_REHEARSED = "small.pdf"
+"""What each child reads while it waits: short, as the next document may wait for it."""
 
 _METADATA = {
     "/Title": "title",
@@ -132,9 +135,9 @@ class PypdfDocument(OpenDocument):
         if info is None:
             return {}
         values: dict[str, Any] = {
-            name: str(info[key])[:MAX_METADATA]
+            name: pypdf_parts.text_of(info[key])[:MAX_METADATA]
             for key, name in _METADATA.items()
-            if key in info and isinstance(info[key], str)
+            if key in info and isinstance(info[key], (str, bytes))
         }
         dates = {
             name: _date(info, attribute) for key, (name, attribute) in _DATES.items() if key in info
@@ -149,8 +152,14 @@ class PypdfDocument(OpenDocument):
         return self._labels[number - 1][:_MAX_LABEL]
 
     def text(self, number: int) -> str:
+        return self._text(number, replacing=True)
+
+    def shown_text(self, number: int) -> str:
+        return self._text(number, replacing=False)
+
+    def _text(self, number: int, *, replacing: bool) -> str:
         page = self._page(number)
-        self._reading.begin()
+        self._reading.begin(replacing)
         with self._content_of_ours(page):
             text = page.extract_text()
         text = "\n".join([text, *pypdf_annotations.values(page)])
@@ -195,24 +204,20 @@ class PypdfDocument(OpenDocument):
 
     @property
     def version(self) -> str | None:
-        header = self._reader.pdf_header.removeprefix("%PDF-")
-        # The catalog's, if later, is the one that counts (ISO 32000-2, 7.5.2).
-        catalog = str(self._reader.root_object.get("/Version", "")).lstrip("/")
-        return max(header, catalog)
+        return pypdf_parts.version(self._reader)
 
     @property
     def encrypted(self) -> bool:
         return self._reader.is_encrypted
 
     def size(self, number: int) -> tuple[float, float]:
-        box = self._page(number).cropbox
-        return float(box.width), float(box.height)
+        return pypdf_parts.size(self._page(number))
 
     def rotation(self, number: int) -> int:
-        return self._page(number).rotation % 360
+        return pypdf_parts.rotation(self._page(number))
 
     def images(self, number: int) -> Iterator[tuple[dict[str, Any], bytes]]:
-        return pypdf_parts.images(self._page(number), engine.error)
+        return pypdf_images.images(self._page(number), engine.error)
 
     def fonts(self, number: int) -> Iterator[dict[str, Any]]:
         return pypdf_parts.fonts(self._page(number))
@@ -279,12 +284,15 @@ class PypdfEngine(Engine):
                 import_module(name)
         for name in _CODECS:
             codecs.lookup(name)
-        self._samples = [_sample(name) for name in _WARM_FILES]
-        for sample in self._samples:
-            self._read(sample)
+        for name in _WARM_FILES:
+            self._read(_sample(name))
+        self._rehearsed = _sample(_REHEARSED)
+
+    def warm_images(self) -> None:
+        pypdf_images.warm()
 
     def rehearse(self) -> None:
-        self._read(self._samples[0])
+        self._read(self._rehearsed)
 
     def _read(self, sample: bytes) -> None:
         session = self.session()

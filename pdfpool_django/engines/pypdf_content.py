@@ -69,11 +69,16 @@ class Reading:
     def __init__(self, texts: StructureTexts) -> None:
         self.texts = texts
         self.fonts = Fonts()
-        self._forms: dict[int, tuple[DictionaryObject, TextContent]] = {}
+        self._forms: dict[tuple[int, int], TextContent] = {}
         self.begin()
 
-    def begin(self) -> None:
-        """Forget what was noticed of the page before."""
+    def begin(self, replacing: bool = True) -> None:
+        """Forget what was noticed of the page before.
+
+        Args:
+            replacing: Whether replacement text is to stand for what is shown.
+        """
+        self.replacing = replacing
         self.failure: Exception | None = None
         """The first exception that cost the page some of its content."""
         self.unmapped = False
@@ -98,14 +103,15 @@ class Reading:
         form = xobjects[name]
         if not isinstance(form, StreamObject) or form.get("/Subtype") == "/Image":
             return
-        if not isinstance(form, TextContent):
-            if id(form) not in self._forms:
-                # With the form itself, so that no other object takes its id.
-                self._forms[id(form)] = form, TextContent.of_form(form, pdf, self, resources)
-            form = self._forms[id(form)][1]
-            dict.__setitem__(xobjects, NameObject(name), form)
-        if form.failure is not None:
-            self.fail(form.failure)
+        form = original(form)
+        # One without resources has other ones wherever it is used.
+        key = id(form), 0 if "/Resources" in form else id(resources)
+        if key not in self._forms:
+            self._forms[key] = TextContent.of_form(form, pdf, self, resources)
+        content = self._forms[key]
+        dict.__setitem__(xobjects, NameObject(name), content)
+        if content.failure is not None:
+            self.fail(content.failure)
 
 
 class TextContent(ContentStream):
@@ -133,6 +139,8 @@ class TextContent(ContentStream):
         self.key = key
         self.failure: Exception | None = None
         """What some of its data was lost to."""
+        self.form: StreamObject | None = None
+        """The form that it stands for; kept, so that no other object takes its id."""
         self.set_data(self._joined(parts))
 
     @classmethod
@@ -146,6 +154,7 @@ class TextContent(ContentStream):
         else:
             reading.fonts.adapt(resources)
         content = cls([form], pdf, reading, resources, form.get("/StructParents"))
+        content.form = form
         content.update(form)
         content[NameObject("/Resources")] = resources
         return content
@@ -182,6 +191,11 @@ class TextContent(ContentStream):
     def _fail(self, error: Exception) -> None:
         self.failure = self.failure or error
         self.reading.fail(error)
+
+
+def original(value: Any) -> Any:
+    """Return the form that a content of ours stands for; anything else as it is."""
+    return value.form if isinstance(value, TextContent) and value.form is not None else value
 
 
 def _dictionary(holder: DictionaryObject, key: str) -> DictionaryObject | None:
@@ -362,7 +376,7 @@ class _Replacement:
 
     def _begin(self, operands: list[Any]) -> None:
         self._depth += 1
-        if self._replaced_from or len(operands) != 2:
+        if self._replaced_from or len(operands) != 2 or not self._reading.replacing:
             return
         text = self._replacement_of(operands[1])
         if text is not None:

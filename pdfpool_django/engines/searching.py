@@ -14,6 +14,7 @@ CONTEXT = 40
 
 _MAX_CONTEXT = 500
 _MAX_REASON = 200
+_GLOBAL_FLAGS = re.compile(r"\A(?:\(\?[aiLmsux]+\))+")
 
 
 def search(
@@ -36,12 +37,14 @@ def search(
         ignore_case: Whether ``A`` and ``a`` are the same.
         whole_word: Whether a match must neither begin nor end within a word.
         regex: Whether `needle` is a regular expression (Python's ``re``).
-        max_results: Matches to give at most; ``None`` for all.
+        max_results: Matches to give at most; ``None`` for all. What matches nothing is no match.
 
     Raises:
         InvalidPattern: The needle is empty, or no regular expression.
     """
     pattern = _compiled(needle, ignore_case, whole_word, regex)
+    if max_results == 0:
+        return
     found = 0
     for number, offset, length in pages:
         file.seek(offset)
@@ -49,21 +52,23 @@ def search(
         for match in pattern.finditer(text):
             if match.start() == match.end():
                 continue
+            yield _value(number, text, match), b""
+            found += 1
             if found == max_results:
                 return
-            found += 1
-            yield _value(number, text, match), b""
 
 
 def _compiled(needle: str, ignore_case: bool, whole_word: bool, regex: bool) -> re.Pattern[str]:
-    if not needle.strip():
+    if not (needle if regex else needle.strip()):
         raise InvalidPattern(reason="it is empty")
     source = needle if regex else r"\s+".join(re.escape(word) for word in needle.split())
     try:
-        re.compile(source)  # alone first, so that it cannot close the group around it
+        flags = re.compile(source).flags  # alone first, so that it cannot close the group around it
         if whole_word:
-            source = rf"(?<!\w)(?:{source})(?!\w)"
-        return re.compile(source, re.IGNORECASE if ignore_case else 0)
+            # Flags for the whole must stand first; what is verbose may end in a comment.
+            source = _GLOBAL_FLAGS.sub("", source)
+            source = rf"(?<!\w)(?:{source}{chr(10) if flags & re.VERBOSE else ''})(?!\w)"
+        return re.compile(source, flags | re.IGNORECASE if ignore_case else flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidPattern(reason=str(error)[:_MAX_REASON]) from error
 

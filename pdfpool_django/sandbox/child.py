@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import socket
 import traceback
@@ -19,6 +20,8 @@ Answer = Iterator[tuple[dict[str, Any], bytes]]
 _BUFFER = 64 * 1024
 _WHOLE_BELOW = 1024 * 1024
 _MAX_TEXT = 2000
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+"""Where an object was in memory, as its ``repr`` says."""
 
 
 class Served(Protocol):
@@ -78,23 +81,27 @@ class _Server:
                 self._answer(message, descriptors)
 
     def _answer(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        last = self._parts(message, descriptors)
+        if message["call"] != "open":  # whose document stays for the calls that follow
+            for fd in descriptors:
+                os.close(fd)
+        wire.send(self._sock, last)  # now that nothing is held any more
+
+    def _parts(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """Send the parts of an answer; return the last word on it."""
         try:
             file = open_document(descriptors[0]) if descriptors else None
             for part, body in self._session.handle(message["call"], message["arguments"], file):
                 wire.send(self._sock, {"type": "part", "part": part}, body)
-            wire.send(self._sock, {"type": "end"})
         except PdfPoolError as error:
-            wire.send(self._sock, {"type": "error", "error": error.as_data()})
+            return {"type": "error", "error": error.as_data()}
         except (BrokenPipeError, ConnectionResetError):
             raise
         except BaseException as error:  # noqa: BLE001 - the web process is told, whatever it is
             if is_out_of_memory(error):
                 self._give_up()
-            wire.send(self._sock, {"type": "fault", "fault": describe(error)})
-        finally:
-            if message["call"] != "open":  # whose document stays for the calls that follow
-                for fd in descriptors:
-                    os.close(fd)
+            return {"type": "fault", "fault": describe(error)}
+        return {"type": "end"}
 
     def _give_up(self) -> NoReturn:
         """Say that memory ran out, and end: what else has failed silently cannot be known."""
@@ -119,12 +126,12 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return the error's type and text, whatever its ``str`` does."""
+    """Return the error's type and text, whatever its ``str`` does; no two runs differ in it."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a foreign class may do anything
         text = "no text"
-    return f"{type(error).__name__}: {text}"[:_MAX_TEXT]
+    return _ADDRESS.sub("", f"{type(error).__name__}: {text[:_MAX_TEXT]}")[:_MAX_TEXT]
 
 
 class _PreadFile(io.RawIOBase):

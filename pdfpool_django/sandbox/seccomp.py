@@ -79,6 +79,7 @@ _X86_64 = Architecture(
         "sendmsg": 46,
         "recvmsg": 47,
         "exit": 60,
+        "getcwd": 79,  # which Pillow asks for when it writes a picture into memory
         "getrlimit": 97,
         "getrusage": 98,
         "getuid": 102,
@@ -106,6 +107,7 @@ _X86_64 = Architecture(
 _AARCH64 = Architecture(
     token=0xC00000B7,
     numbers={
+        "getcwd": 17,
         "close": 57,
         "lseek": 62,
         "read": 63,
