@@ -5,11 +5,17 @@ VENV ?= .venv
 DJANGO ?= Django
 PORT ?= 8000
 PYTEST_ARGS ?=
+# Inputs that `make fuzz` damages and reads, and the seconds of `make soak`. FUZZ_ARGS may name
+# folders with more PDFs (--also FOLDER) and the first input (--seed).
+N ?= 10000
+SECONDS ?= 600
+FUZZ_ARGS ?=
+SOAK_ARGS ?=
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check install samples messages bench
+.PHONY: run test check install samples messages bench fuzz soak
 
 install: $(INSTALLED)
 
@@ -45,3 +51,9 @@ messages: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+fuzz: $(INSTALLED)
+	$(BIN)/python -m scripts.fuzz --number $(N) $(FUZZ_ARGS)
+
+soak: $(INSTALLED)
+	$(BIN)/python -m scripts.soak --seconds $(SECONDS) $(SOAK_ARGS)

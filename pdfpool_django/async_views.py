@@ -71,8 +71,9 @@ class AsyncExtractView(AsyncExtractionView, views.ExtractView):
         with stack:
             lines = AsyncEventLines(run)
             await lines.begin()
+            response = self.streamed(lines)
             lines.leave = stack.pop_all().close
-            return self.streamed(lines)
+            return response
 
 
 class AsyncUploadView(AsyncExtractionView, views.UploadView):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_BATCH = 64
+"""Events that a ticket takes at a time: who stops reading holds no long list of them."""
+
 logger = logging.getLogger("pdfpool_django.pool")
 
 current_job: contextvars.ContextVar[Job | None] = contextvars.ContextVar(
@@ -218,9 +221,10 @@ class Ticket(Generic[T]):
         seen = 0
         while True:
             with self._pool._mutex:
-                while not (last := self._settled()) and len(self._job._events) == seen:
+                while not (settled := self._settled()) and len(self._job._events) == seen:
                     self._job._published.wait(self._seconds_to_sleep(deadline))
-                batch = self._job._events[seen:]
+                batch = self._job._events[seen : seen + _BATCH]
+                last = settled and seen + len(batch) == len(self._job._events)
             for event in batch:
                 if self._left:
                     return
@@ -235,8 +239,9 @@ class Ticket(Generic[T]):
         seen = 0
         while True:
             with self._pool._mutex:
-                batch = self._job._events[seen:]
-                last = self._settled()
+                settled = self._settled()
+                batch = self._job._events[seen : seen + _BATCH]
+                last = settled and seen + len(batch) == len(self._job._events)
                 if not (batch or last):
                     sleeper, seconds = self._sleeper(deadline, wants_events=True)
             if not (batch or last):

@@ -351,7 +351,7 @@ class _Unnamed(TemporaryFileUploadHandler):
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         FileUploadHandler.new_file(self, *args, **kwargs)
         self.file = UploadedFile(  # type: ignore[assignment]
-            tempfile.TemporaryFile(dir=conf.upload_directory()),
+            tempfile.TemporaryFile(dir=conf.upload_directory()),  # noqa: SIM115
             self.file_name,
             self.content_type,
             0,

@@ -180,8 +180,9 @@ class ExtractView(ExtractionView):
             run = stack.enter_context(self.running(request, *args, **kwargs))
             lines = EventLines(run)
             lines.begin()
+            response = self.streamed(lines)
             lines.leave = stack.pop_all().close
-            return self.streamed(lines)
+            return response
 
     def streamed(self, lines: EventLines | AsyncEventLines) -> HttpResponseBase:
         response = streaming.response(lines)

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable, Mapping
 
 from pypdf import PdfReader, PdfWriter
+from pypdf.constants import UserAccessPermissions
 
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 
@@ -21,6 +22,8 @@ class PdfBuilder:
         self._header = header
         self._objects: list[bytes] = []
         self.catalog_entries = b""
+        self.tree_entries = b""
+        """Of the page tree's root, from which pages inherit."""
         self.info: int | None = None
 
     def add(self, body: bytes) -> int:
@@ -38,7 +41,8 @@ class PdfBuilder:
         tree = len(self._objects) + len(kids) + 1
         numbers = [self.add(b"<< /Type /Page /Parent %d 0 R %s >>" % (tree, kid)) for kid in kids]
         references = b" ".join(b"%d 0 R" % number for number in numbers)
-        self.add(b"<< /Type /Pages /Kids [%s] /Count %d >>" % (references, len(numbers)))
+        about = (references, len(numbers), self.tree_entries)
+        self.add(b"<< /Type /Pages /Kids [%s] /Count %d %s >>" % about)
         catalog = self.add(b"<< /Type /Catalog /Pages %d 0 R %s >>" % (tree, self.catalog_entries))
         return self._write(catalog)
 
@@ -58,6 +62,22 @@ class PdfBuilder:
             % (len(offsets) + 1, catalog, info, start)
         )
         return out.getvalue()
+
+
+def add_picture(
+    builder: PdfBuilder, width: int, height: int, data: bytes, entries: bytes = b""
+) -> int:
+    """Add a picture, an image of the resources (ISO 32000-2, 8.9.5); return its number.
+
+    Args:
+        builder: Where to add it.
+        width: Pixels.
+        height: Pixels.
+        data: Its samples, or its file, as the filter among the entries wants it.
+        entries: ``/ColorSpace``, ``/BitsPerComponent``, ``/Filter`` and the like.
+    """
+    size = b"/Width %d /Height %d" % (width, height)
+    return builder.add_stream(data, b"/Type /XObject /Subtype /Image %s %s" % (size, entries))
 
 
 def text_content(text: str, size: int = 12) -> bytes:
@@ -90,10 +110,26 @@ def simple_pdf(*texts: str, info: Mapping[str, str] | None = None, catalog: byte
     return builder.build([page_entries(builder, text_content(text)) for text in texts])
 
 
-def encrypted_pdf(data: bytes, *, user: str, owner: str, algorithm: str) -> bytes:
-    """Return the file locked with these passwords, by an algorithm that pypdf names."""
+def encrypted_pdf(
+    data: bytes,
+    *,
+    user: str,
+    owner: str,
+    algorithm: str,
+    permissions: UserAccessPermissions | None = None,
+) -> bytes:
+    """Return the file locked with these passwords, by an algorithm that pypdf names.
+
+    Args:
+        data: The file.
+        user: The password to open it with.
+        owner: The password to change it with.
+        algorithm: Like ``AES-256``.
+        permissions: What others may do with it; ``None`` for everything.
+    """
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
-    writer.encrypt(user, owner, algorithm=algorithm)
+    allowed = UserAccessPermissions.all() if permissions is None else permissions
+    writer.encrypt(user, owner, algorithm=algorithm, permissions_flag=allowed)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()

@@ -11,8 +11,10 @@ from pdfpool_django.backends.base import BackendConfig
 from pdfpool_django.backends.local_jobs import Jobs
 from pdfpool_django.documents import Document, sandboxes
 from pdfpool_django.model import OpenRequest
-from pdfpool_django.pool import Job, Pool
+from pdfpool_django.pool import Job, Pool, Ticket
 from pdfpool_django.sandbox.descriptors import Descriptor
+
+_END_SECONDS = 1.0
 
 
 class Handles:
@@ -49,10 +51,12 @@ class Handles:
                 password=request.password,
                 workers=request.workers,
                 on_close=hold.end,
+                after_close=hold.await_end,
             )
         except BaseException:
             hold.end()
             document.close()
+            hold.await_end()
             raise
         hold.keep(handle)
         self._keep(handle)
@@ -71,10 +75,15 @@ class Handles:
             with self._jobs.one(caller, job.publish):
                 hold.run(job)
 
-        with self._pool.enter(hold, caller, run) as ticket:
+        ticket = self._pool.enter(hold, caller, run)
+        try:
             for _ in ticket.events(timeout):
+                hold.ticket = ticket
                 return
             ticket.result()
+        except BaseException:
+            ticket.leave()
+            raise
 
     def close(self) -> None:
         """Close the handles that are open still; their calls raise `Closed`."""
@@ -94,7 +103,9 @@ class _Hold:
     """What keeps a slot: a job that waits until the handle is closed, or its time is up."""
 
     def __init__(self, seconds: float) -> None:
+        self.ticket: Ticket[None] | None = None
         self._seconds = seconds
+        self._thread: threading.Thread | None = None
         self._handle: weakref.ref[Document] | None = None
         self._handles_end: socket.socket | None = None
         self._ended = False
@@ -110,6 +121,7 @@ class _Hold:
 
     def run(self, job: Job) -> None:
         """Hold the slot that the job has been given."""
+        self._thread = threading.current_thread()
         handles_end, jobs_end = socket.socketpair()
         with jobs_end:
             self._handles_end = handles_end
@@ -134,6 +146,12 @@ class _Hold:
                 # A process that was forked meanwhile has it open, too.
                 handles_end.shutdown(socket.SHUT_RDWR)
             handles_end.close()
+
+    def await_end(self) -> None:
+        """Return when slot and caller are free: who asks again then is not refused."""
+        if self.ticket is not None and self._thread is not threading.current_thread():
+            with contextlib.suppress(Exception):  # the job's own failure is nobody's any more
+                self.ticket.result(_END_SECONDS)
 
     def _expire(self) -> None:
         self._expired = True

@@ -107,6 +107,7 @@ class Document:
         limits: Limits,
         workers: int = 2,
         on_close: Callable[[], None] = lambda: None,
+        after_close: Callable[[], None] = lambda: None,
     ) -> None:
         """Open a document that is there as a descriptor, which is the handle's from now on.
 
@@ -121,6 +122,8 @@ class Document:
             workers: Reads at a time.
             on_close: Called once when the handle is closed, or collected; it
                 must take no lock.
+            after_close: Called at the end of `close`, when nothing is held any
+                more; may wait.
         """
         if workers < 1:
             document.close()
@@ -136,6 +139,7 @@ class Document:
         self._limits = limits
         self._workers = workers
         self._on_close = on_close
+        self._after_close = after_close
         self._access = Access()
         self._opened: Opened | None = None
         self._index: SearchIndex | None = None
@@ -400,6 +404,7 @@ class Document:
             self._readers.stop()
             with self._access.exclusive():
                 self._finish()
+        self._after_close()
 
     def _finish(self) -> None:
         if self.closed:

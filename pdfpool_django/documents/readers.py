@@ -112,7 +112,7 @@ class Readers:
             try:
                 self._changed.wait_for(lambda: self._free or self._stopped)
             except BaseException:
-                self._changed.notify()  # it may have been woken for a reader: that is the next one's
+                self._changed.notify()  # it may have been woken for a reader, which others await
                 raise
             if self._stopped:
                 raise Closed

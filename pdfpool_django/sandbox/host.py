@@ -254,16 +254,12 @@ class Child:
             self._sock.close()
             os.close(fd)
 
-    @property
-    def forgotten(self) -> bool:
-        """Whether nobody holds the child any more."""
-        return self._pidfd < 0
-
     def forget(self) -> None:
         """Close the descriptors without taking a lock: after a fork, or in a finalizer.
 
         The child sees the end of its socket, and ends.
         """
+        self._launcher.in_use.pop(self.id, None)  # one step of the interpreter's, so without a lock
         with contextlib.suppress(OSError):
             os.close(self._sock.detach())
             os.close(self._pidfd)
@@ -451,8 +447,6 @@ class _Launcher:
         child = self.in_use.get(message["id"])
         if child is not None:
             child.report = report
-            if child.forgotten:  # by a finalizer, which may take no lock to say so
-                del self.in_use[child.id]
             return
         for standby in [each for each in self.standbys if each.id == message["id"]]:
             self.standbys.remove(standby)

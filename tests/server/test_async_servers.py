@@ -1,0 +1,205 @@
+"""The asynchronous views under ASGI servers: waiting, leaving, and what that leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.server.client import SiteClient
+from tests.server.scenario import (
+    STEP_LIMIT,
+    Background,
+    assert_reads,
+    assert_reads_as_text,
+    assert_shares_one_job,
+    assert_stops,
+    assert_told,
+    assert_waits_for_its_page,
+    details,
+    script,
+    waiting,
+    watching_the_django_process,
+)
+from tests.server.sending import Sent
+from tests.server.servers import UVICORN, Server, gunicorn
+from tests.server.site import Site, await_truth, children, serve
+
+ASYNC = "tests.server.async_settings"
+WAITING = "tests.server.waiting_settings"
+
+# Nothing waits in a thread, so the event loop can end with a job in it.
+ASGI = replace(gunicorn("asgi"), outlives_jobs=True)
+PRELOADED = replace(gunicorn("asgi", "--preload"), outlives_jobs=True)
+
+USERS = ("demo", "other", "third")
+MANY = 200
+REST_SECONDS = 2.0
+"""Longer than an idle thread of the pool waits for its next job."""
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest, tmp_path: Path, database: Path) -> Iterator[Site]:
+    with serve(tmp_path, ASYNC, request.param, database) as served:
+        yield served
+
+
+@pytest.fixture
+def crowded(request: pytest.FixtureRequest, tmp_path: Path, database: Path) -> Iterator[Site]:
+    with serve(tmp_path, WAITING, request.param, database) as served:
+        yield served
+
+
+def under(fixture: str, *servers: Server) -> Callable[..., object]:
+    return pytest.mark.parametrize(fixture, servers, indirect=True, ids=str)
+
+
+@under("site", ASGI, PRELOADED, UVICORN)
+def test_documents_are_read_and_stopping_leaves_nothing(site: Site, background: Background) -> None:
+    assert_reads(site)
+    assert_reads_as_text(site)
+    assert_waits_for_its_page(site, background)
+    assert_shares_one_job(site, background)
+    assert_stops(site)
+
+
+@under("site", ASGI, UVICORN)
+def test_the_page_for_people_works(site: Site) -> None:
+    answer = site.client().upload(script("for people"))
+    assert answer.status == 200
+    assert "text of page 2" in answer.text
+    assert site.client().upload(b"no PDF").status == 415
+    assert "Log in" in SiteClient(site.base).open("/pdf/").text
+
+
+@under("site", ASGI, UVICORN)
+def test_stopping_in_the_middle_of_a_job_tells_its_client_and_leaves_nothing(
+    site: Site, background: Background
+) -> None:
+    answer = background(site.client().extract, waiting("never released"))
+    site.await_page()
+    with watching_the_django_process(site):
+        assert_stops(site)
+    assert_told(answer)
+
+
+@under("site", ASGI)
+def test_reloading_in_the_middle_of_an_endless_job_ends_it_and_serves_on(
+    site: Site, background: Background
+) -> None:
+    answer = background(site.client().extract, waiting("never released"))
+    site.await_page()
+    with watching_the_django_process(site):
+        site.process.send_signal(signal.SIGHUP)
+        await_truth(lambda: len(children(site.process.pid)) == 2, "no new worker")
+    assert_told(answer)
+    assert_reads(site)
+
+
+@under("site", ASGI, UVICORN)
+def test_a_killed_process_takes_along_what_is_ours(site: Site, background: Background) -> None:
+    answer = background(site.client().extract, waiting("cut"))
+    site.await_page()
+    with watching_the_django_process(site):
+        os.kill(site.django_pid(), signal.SIGKILL)
+    assert_told(answer)
+    if site.server.levels_above:
+        assert_reads(site, "other")
+
+
+@under("site", ASGI)
+def test_a_killed_master_takes_along_its_worker_and_the_job_in_it(
+    site: Site, background: Background
+) -> None:
+    answer = background(site.client().extract, waiting("orphaned"))
+    site.await_page()
+    with watching_the_django_process(site):
+        site.process.kill()
+        site.process.wait(STEP_LIMIT)
+    assert_told(answer)
+
+
+# Many that wait
+
+
+def threads(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def threads_at_rest(pid: int) -> int:
+    """Return the least there are within a while in which nobody asks for anything."""
+    until, pause, least = time.monotonic() + REST_SECONDS, threading.Event(), threads(pid)
+    while time.monotonic() < until:
+        pause.wait(0.02)
+        least = min(least, threads(pid))
+    return least
+
+
+def databases_open(site: Site, path: Path) -> int:
+    """Return how often the process that serves has the database open."""
+    folder, count = Path(f"/proc/{site.django_pid()}/fd"), 0
+    for entry in folder.iterdir():
+        with contextlib.suppress(OSError):
+            count += Path(os.readlink(entry)) == path
+    return count
+
+
+def send_many(site: Site, document: Callable[[int], bytes]) -> list[Sent]:
+    clients = [site.client(user) for user in USERS]
+    return [
+        Sent(clients[number % len(clients)], document(number), X_Place=str(number))
+        for number in range(MANY)
+    ]
+
+
+def assert_waits_without_threads(site: Site, database: Path, at_rest: int) -> None:
+    pid = site.django_pid()
+    await_truth(lambda: details(site)["tickets"] == MANY, "not all of them wait")
+    assert site.state()["running"] == 1
+    # The slot's, and one for who is served meanwhile.
+    await_truth(lambda: threads(pid) <= at_rest + 1 + 1, "there are more threads")
+    await_truth(lambda: databases_open(site, database) == 0, "the database is open")
+    print(f"{site.server}: {at_rest} threads at rest, {threads(pid)} with {MANY} waiting")
+
+
+@under("crowded", ASGI, UVICORN)
+def test_two_hundred_that_wait_for_one_job_hold_no_thread_and_no_database(
+    crowded: Site, tmp_path: Path
+) -> None:
+    database = tmp_path / "db.sqlite3"
+    assert_reads(crowded)
+    at_rest = threads_at_rest(crowded.django_pid())
+    assert databases_open(crowded, database) == 0
+    sent = send_many(crowded, lambda number: waiting("for all"))
+    assert_waits_without_threads(crowded, database, at_rest)
+    os.kill(crowded.await_page(), signal.SIGUSR1)
+    for each in sent:
+        assert each.answer().json["complete"]
+    assert details(crowded)["tickets"] == 0
+    await_truth(lambda: databases_open(crowded, database) == 0, "the database is open")
+    await_truth(lambda: threads(crowded.django_pid()) <= at_rest, "threads are left")
+
+
+@under("crowded", ASGI, UVICORN)
+def test_two_hundred_in_the_queue_hold_nothing_and_leave_it_when_they_disconnect(
+    crowded: Site, tmp_path: Path
+) -> None:
+    database = tmp_path / "db.sqlite3"
+    assert_reads(crowded)
+    at_rest = threads_at_rest(crowded.django_pid())
+    sent = send_many(crowded, lambda number: waiting(f"of {number}"))
+    assert_waits_without_threads(crowded, database, at_rest)
+    assert crowded.state()["queued"] == MANY - 1
+    for each in sent:
+        each.go_away()
+    await_truth(lambda: details(crowded)["tickets"] == 0, "tickets are held")
+    assert_reads(crowded)
+    await_truth(lambda: databases_open(crowded, database) == 0, "the database is open")
+    await_truth(lambda: threads(crowded.django_pid()) <= at_rest, "threads are left")
