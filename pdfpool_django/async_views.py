@@ -59,9 +59,9 @@ class AsyncExtractView(AsyncExtractionView, views.ExtractView):
             run, stack = await self.begin(request, *args, **kwargs)
             with stack:
                 result = await run.aresult()
-            return self.respond(request, result)
+            return await sync_to_async(self.respond)(request, result)
         except Exception as error:  # noqa: BLE001 - every one has its response
-            return self.respond_to(request, error)
+            return await sync_to_async(self.respond_to)(request, error)
 
     get = post  # type: ignore[assignment]
 
@@ -70,6 +70,7 @@ class AsyncExtractView(AsyncExtractionView, views.ExtractView):
         run, stack = await self.begin(request, *args, **kwargs)
         with stack:
             lines = AsyncEventLines(run)
+            lines.prepare = _free_thread  # middlewares need one again
             await lines.begin()
             response = self.streamed(lines)
             lines.leave = stack.pop_all().close

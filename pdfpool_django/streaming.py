@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -68,6 +68,9 @@ class EventLines(_Lines):
 class AsyncEventLines(_Lines):
     """Like `EventLines`, for servers that wait asynchronously."""
 
+    prepare: Callable[[], Awaitable[None]] | None = None
+    """Called before the first line is sent, when the response has been through the middlewares."""
+
     async def begin(self) -> None:
         """See `EventLines.begin`."""
         self._events = self._run.aevents()
@@ -77,6 +80,8 @@ class AsyncEventLines(_Lines):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
+            if self.prepare is not None:
+                await self.prepare()
             for line in self._begin(self._first):
                 yield line
             async for event in self._events:

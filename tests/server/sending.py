@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -58,7 +59,8 @@ class Sent:
 
     def go_away(self) -> None:
         """Break the connection off, as a browser does whose user has gone."""
-        self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # after the end of the answer, it may be closed
+            self._socket.shutdown(socket.SHUT_RDWR)
         if self._response is not None:
             self._response.close()
         self._connection.close()

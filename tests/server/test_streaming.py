@@ -46,7 +46,7 @@ def begun(sent: Sent) -> Sent:
     return sent
 
 
-@under(*BY_THREADS, *BY_TASKS)
+@under((gunicorn("sync"), SYNC), *BY_THREADS, *BY_TASKS)
 def test_each_page_arrives_before_the_next_one_is_let_go(site: Site) -> None:
     sent = Sent(site.client(), slow("slow"), NDJSON)
     assert sent.response.headers["Content-Type"] == NDJSON

@@ -183,7 +183,7 @@ class Conformance:
         assert run.result(LIMIT) == run.result(0)
 
     def test_a_job_ends_with_its_deadline(self) -> None:
-        backend = self.make(config_with(deadline=0.3))
+        backend = self.make(config_with(deadline=3.0))
         with backend.submit(request_for(self.HANGING), from_bytes(self.HANGING)) as run:
             assert type(error_of(run)) is errors.DeadlineExceeded
         assert backend.state().running == 0

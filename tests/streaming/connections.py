@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +94,11 @@ class Connection:
         """Wait until the application has done with the request."""
         async with asyncio.timeout(LIMIT):
             await asyncio.wait([self.task])
+
+    def forget(self) -> None:
+        """Let go of the request's task, as a server does; its traceback holds the response."""
+        del self.task
+        gc.collect()
 
     async def answer(self) -> Any:
         """Wait for the whole answer, and return it as JSON."""

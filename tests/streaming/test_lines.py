@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import zlib
 from typing import Any
 
 import pytest
@@ -114,7 +114,7 @@ def test_middlewares_that_change_responses_take_this_one(way: Way, middleware: s
         assert not reader.response.has_header("ETag")
         body = reader.body()
     if compressed:
-        body = zlib.decompress(body, wbits=zlib.MAX_WBITS | 16)
+        body = gzip.decompress(body)  # perhaps of several members, as Django 5.2 makes them
     assert len(put_together([json.loads(line) for line in body.splitlines()])["pages"]) == 3
 
 

@@ -36,17 +36,19 @@ def headers(number):
 class Readers:
     def __init__(self):
         self.loop = asyncio.new_event_loop()
+        self.loop.set_debug(False)  # or it keeps where each handle was made
+        self.client = Client() if kind == "sync" else AsyncClient()
 
     def open(self, number):
         options = dict(headers=headers(number))
         if kind == "sync":
-            response = Client().generic("POST", "/extract/", DATA, "application/pdf", **options)
+            response = self.client.generic("POST", "/extract/", DATA, "application/pdf", **options)
             lines = iter(response.streaming_content)
             assert next(lines).startswith(b'{"type": "document"')
             return response, lines
 
         async def opened():
-            asked = AsyncClient().generic("POST", "/extract/", DATA, "application/pdf", **options)
+            asked = self.client.generic("POST", "/extract/", DATA, "application/pdf", **options)
             response = await asked
             lines = aiter(response.streaming_content)
             assert (await anext(lines)).startswith(b'{"type": "document"')
