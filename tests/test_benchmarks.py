@@ -12,6 +12,8 @@ import pytest
 from benchmarks.__main__ import NAMES
 from tests.docs_code import ROOT
 
+pytestmark = pytest.mark.timeout(600)  # a machine may have other things to do
+
 
 def bench(*arguments: str, tmp: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = os.environ | ({} if tmp is None else {"TMPDIR": str(tmp)})

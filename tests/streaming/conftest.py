@@ -47,11 +47,7 @@ def assert_nothing_is_open() -> None:
         )
 
     try:
-        try:
-            eventually(closed, "nothing open", 5)
-        except AssertionError:
-            print("OPEN", runtime.state(), callers.open_requests()._open)
-            raise
+        eventually(closed, "nothing open")
     except BaseException:
         # So that the tests after this one do not fail as well.
         runtime.reset()
