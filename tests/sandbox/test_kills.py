@@ -26,6 +26,7 @@ import pytest
 from pdfpool_django import errors
 from pdfpool_django.documents import Session
 from pdfpool_django.model import Extraction
+from pdfpool_django.sandbox import host
 from pdfpool_django.sandbox.host import Child, Sandbox
 from tests.sandbox.helpers import (
     Call,
@@ -48,6 +49,15 @@ TEXTS = ["text of page 1", "text of page 2", "text of page 3"]
 COMPLETE = [None, None, None]
 
 STANDBYS = 2
+
+
+@pytest.fixture(autouse=True)
+def launchers_are_killed_and_do_not_fail(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One test after another kills them: each is to be replaced at once, however short its life."""
+    if "launchers_that_die" not in request.node.name:
+        monkeypatch.setattr(host, "RETRY_SECONDS", 0.02)
 
 
 # Moments
