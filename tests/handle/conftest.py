@@ -10,7 +10,7 @@ import pytest
 from pdfpool_django.sandbox.host import Sandbox
 from tests.handle.helpers import ENGINE, handle, nothing_left
 from tests.handle_values.opening import PYPDF_MEMORY
-from tests.sandbox.helpers import sandbox_of, scripted
+from tests.sandbox.helpers import sandbox_of, scripted, settle
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,7 +36,14 @@ def sandbox(shared_sandbox: Sandbox) -> Iterator[Sandbox]:
         yield shared_sandbox
 
 
+@pytest.fixture
+def pypdf_sandbox(shared_pypdf_sandbox: Sandbox) -> Iterator[Sandbox]:
+    """After the test its next standby is there, so that it does not come while another looks."""
+    yield shared_pypdf_sandbox
+    settle(shared_pypdf_sandbox)
+
+
 @pytest.fixture(scope="session")
-def pypdf_sandbox() -> Iterator[Sandbox]:
+def shared_pypdf_sandbox() -> Iterator[Sandbox]:
     with sandbox_of("pdfpool_django.engines.pypdf", memory=PYPDF_MEMORY, cpu=3600.0) as sandbox:
         yield sandbox

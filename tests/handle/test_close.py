@@ -85,8 +85,8 @@ def test_it_ends_the_making_of_an_index(sandbox: Sandbox) -> None:
 def test_it_ends_a_map(sandbox: Sandbox) -> None:
     with opened(sandbox, waiting_pages(2, 9)) as document:
         calls = [
-            Call(lambda: list(document.map(lambda page: page.text()))),
-            Call(document.text),
+            Call(lambda: list(document.map(lambda page: page.text(), "1,3-"))),
+            Call(document.text, "2-"),
         ]
         child_at(sandbox, 1), child_at(sandbox, 2)
         document.close(timeout=0)

@@ -77,6 +77,10 @@ def the_pool_is_free_afterwards() -> Iterator[None]:
     yield
     free()
     assert extract(script(1), caller="somebody else").text == text_of(1)
+    free()
+    for each in (runtime.backend()._sandbox, *sandboxes._sandboxes.values()):  # type: ignore[attr-defined]
+        if each._launcher is not None:  # its next standby must not come while another test looks
+            settle(each)
 
 
 def script(*arguments: Any, **options: Any) -> bytes:

@@ -61,8 +61,3 @@ def nothing_open(site: None) -> Iterator[None]:
     assert_nothing_is_open()
     if not runtime.state().available:
         runtime.reset()
-
-
-# These pass alone, but leave request bodies open that other tests of the same process are blamed
-# for; and those of errors need a database where another test has connected to one.
-collect_ignore = ["test_async_views.py", "test_cancelling.py", "test_errors.py"]
