@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -209,19 +210,24 @@ def attachment(part: dict[str, Any], body: bytes, _: int | None) -> Attachment:
     return Attachment(_line(part["name"], _MAX_NAME), body, _error(part.get("error")))
 
 
-def outline_item(part: dict[str, Any], _: bytes, __: int | None) -> OutlineItem:
-    number = part["page"]
-    title = _line(part["title"], _MAX_NAME)
-    return OutlineItem(title, None if number is None else _whole(number), _whole(part["level"]))
+def outline_item(part: dict[str, Any], _: bytes, __: int | None, *, page_count: int) -> OutlineItem:
+    number = None if part["page"] is None else _whole(part["page"])
+    if number is not None and not 1 <= number <= page_count:
+        raise Garbled
+    return OutlineItem(_line(part["title"], _MAX_NAME), number, _whole(part["level"]))
 
 
 def permissions(part: dict[str, Any], _: bytes, __: int | None) -> Permissions:
+    if part.keys() != {field.name for field in dataclasses.fields(Permissions)}:
+        raise Garbled
     return Permissions(**{name: _flag(granted) for name, granted in part.items()})
 
 
-def match(part: dict[str, Any], _: bytes, __: int | None) -> Match:
-    start, end = _whole(part["start"]), _whole(part["end"])
-    return Match(_whole(part["page"]), start, end, _line(part["context"], _MAX_CONTEXT))
+def match(part: dict[str, Any], _: bytes, __: int | None, *, pages: Collection[int]) -> Match:
+    number, start, end = _whole(part["page"]), _whole(part["start"]), _whole(part["end"])
+    if number not in pages or start >= end:
+        raise Garbled
+    return Match(number, start, end, _line(part["context"], _MAX_CONTEXT))
 
 
 def _object(value: object) -> dict[str, Any]:

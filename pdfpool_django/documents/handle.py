@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -11,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, Self, TypeVar
 
 from pdfpool_django.access import Access
-from pdfpool_django.documents import beginning, claims, mapping, sandboxes
-from pdfpool_django.documents.claims import Opened
+from pdfpool_django.documents import beginning, claims, parallel, sandboxes
+from pdfpool_django.documents.claims import Check, Opened
 from pdfpool_django.documents.index import SearchIndex
 from pdfpool_django.documents.pages import DocumentPage
 from pdfpool_django.documents.readers import Readers
@@ -28,9 +29,10 @@ from pdfpool_django.errors import (
     Closed,
     PageOutOfRange,
     PasswordRequired,
+    PdfPoolError,
     WrongPassword,
 )
-from pdfpool_django.model import EVERY_PAGE, Limits, Page, PageSelection, WarningDict
+from pdfpool_django.model import EVERY_PAGE, Limits, PageSelection, WarningDict
 from pdfpool_django.sandbox import descriptors
 from pdfpool_django.sandbox.descriptors import Descriptor
 from pdfpool_django.sandbox.host import Sandbox
@@ -38,6 +40,9 @@ from pdfpool_django.sandbox.host import Sandbox
 T = TypeVar("T")
 
 logger = logging.getLogger("pdfpool_django.documents")
+
+AHEAD = 4
+"""Results of `Document.map`, for each worker, that may wait for whoever takes them."""
 
 
 class Document:
@@ -145,7 +150,7 @@ class Document:
         self._index: SearchIndex | None = None
         self._indexing = threading.Lock()
         self._infos: dict[int, PageInfo] = {}
-        self._readers = Readers(self._session, workers, sandboxes.CPU_SECONDS / 2)
+        self._readers = Readers(self._sessions(workers), sandboxes.CPU_SECONDS / 2)
         try:
             self._open()
         except BaseException:
@@ -165,8 +170,10 @@ class Document:
         self.encrypted = opened.encrypted
         self._report(opened.warnings, None)
 
-    def _session(self) -> Session:
-        return Session(self._sandbox, self._document, self._password, self._limits)
+    def _sessions(self, count: int) -> list[Session]:
+        """Return so many sessions, which have no child before their first call."""
+        given = self._sandbox, self._document, self._password, self._limits
+        return [Session(*given) for _ in range(count)]
 
     # What is known of the document.
 
@@ -238,15 +245,17 @@ class Document:
         if errors not in ("raise", "keep"):
             raise ValueError('errors must be "raise" or "keep"')
         self._check()
-        chosen = (DocumentPage(self, number) for number in self._numbers(pages))
-        results: Any = mapping.in_order(
-            function, chosen, self._workers, keep_errors=errors == "keep"
-        )
-        return results  # type: ignore[no-any-return]
+        chosen = [DocumentPage(self, number) for number in self._numbers(pages)]
+        call: Callable[[DocumentPage], Any] = function if errors == "raise" else _keeping(function)
+        return parallel.in_order([call] * self._workers, chosen, ahead=AHEAD, name="pdfpool-map")
 
     def outline(self) -> tuple[OutlineItem, ...]:
         """Return the outline, its bookmarks, in the order in which they are shown."""
-        return self._ask("outline", claims.outline_item)
+
+        def check(part: dict[str, Any], body: bytes, page: int | None) -> OutlineItem:
+            return claims.outline_item(part, body, page, page_count=self.page_count)
+
+        return self._ask("outline", check)
 
     def attachments(self) -> tuple[Attachment, ...]:
         """Return the files that the document carries."""
@@ -254,7 +263,7 @@ class Document:
 
     def permissions(self) -> Permissions:
         """Return what the document's author lets others do with it."""
-        return self._only("permissions", claims.permissions)
+        return claims.only(self._ask("permissions", claims.permissions))
 
     # Searching.
 
@@ -319,7 +328,8 @@ class Document:
                         "regex": regex,
                         "max_results": max_results,
                     }
-                    found = self._answer("search", query, claims.match, fds=[index.text.fd])
+                    check = functools.partial(claims.match, pages=frozenset(numbers))
+                    found = self._answer("search", query, check, fds=[index.text.fd])
                     return Matches(found, unread)
 
     def clear_search_index(self) -> None:
@@ -338,7 +348,7 @@ class Document:
         with self._indexing:
             index = self._index
             if index is None:
-                pages = self._map_pages()
+                pages = self.map(lambda page: page.read(errors="keep"))
                 index = SearchIndex.of(pages, self._limits.max_output)
                 try:
                     with self._sharing():
@@ -347,12 +357,6 @@ class Document:
                     index.close()
                     raise
             return index
-
-    def _map_pages(self) -> Iterator[Page]:
-        def read(page: DocumentPage) -> Page:
-            return page.read(errors="keep")
-
-        return self.map(read)
 
     # The exclusive calls.
 
@@ -380,7 +384,7 @@ class Document:
                 raise
             self._password = password
             self._know(opened)
-            self._readers.replace(self._session, session)
+            self._readers.replace([*self._sessions(self._workers - 1), session])
             return True
 
     def close(self, timeout: float | None = None) -> None:
@@ -486,26 +490,17 @@ class Document:
         except Stopped as error:
             raise Closed from error
 
-    def _ask(self, call: str, check: Callable[[Any, bytes, int | None], T]) -> tuple[T, ...]:
+    def _ask(self, call: str, check: Check[T], page: int | None = None) -> tuple[T, ...]:
+        arguments = {} if page is None else {"number": page}
         with self._sharing():
             self._unlocked()
-            return self._answer(call, {}, check)
-
-    def _only(self, call: str, check: Callable[[Any, bytes, int | None], T]) -> T:
-        return claims.only(self._ask(call, check))
-
-    def _ask_page(
-        self, call: str, number: int, check: Callable[[Any, bytes, int | None], T]
-    ) -> tuple[T, ...]:
-        with self._sharing():
-            self._unlocked()
-            return self._answer(call, {"number": number}, check, number)
+            return self._answer(call, arguments, check, page)
 
     def _answer(
         self,
         call: str,
         arguments: dict[str, Any],
-        check: Callable[[Any, bytes, int | None], T],
+        check: Check[T],
         page: int | None = None,
         fds: Iterable[int] = (),
     ) -> tuple[T, ...]:
@@ -523,3 +518,15 @@ class Document:
         where = "" if page is None else f", page {page}"
         for warning in found:
             logger.info("%s%s: %s", self.source, where, warning["detail"])
+
+
+def _keeping(function: Callable[[DocumentPage], T]) -> Callable[[DocumentPage], T | PdfPoolError]:
+    """Return a function that returns its page's error instead of raising it."""
+
+    def call(page: DocumentPage) -> T | PdfPoolError:
+        try:
+            return function(page)
+        except PdfPoolError as error:
+            return error
+
+    return call

@@ -61,11 +61,11 @@ class DocumentPage:
 
         Most need Pillow: ``pip install pdfpool-django[images]``.
         """
-        return self._document._ask_page("images", self.number, claims.image)
+        return self._document._ask("images", claims.image, self.number)
 
     def fonts(self) -> tuple[Font, ...]:
         """Return the fonts that the page uses."""
-        return self._document._ask_page("fonts", self.number, claims.font)
+        return self._document._ask("fonts", claims.font, self.number)
 
     @property
     def label(self) -> str:
@@ -86,7 +86,7 @@ class DocumentPage:
     def _info(self) -> PageInfo:
         known = self._document._infos
         if self.number not in known:
-            found = self._document._ask_page("page_info", self.number, claims.page_info)
+            found = self._document._ask("page_info", claims.page_info, self.number)
             known[self.number] = claims.only(found)
         return known[self.number]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pdfpool_django.documents.budget import Budget
@@ -25,18 +25,16 @@ class Readers:
     """Lends sessions; who finds none free waits for one.
 
     Args:
-        make: Makes a session, which has no child before its first call.
-        count: Sessions there are at most.
+        sessions: The sessions; the last is lent first.
         worn: Seconds of use after which a child is replaced, as the kernel
             grants it a limited time.
     """
 
-    def __init__(self, make: Callable[[], Session], count: int, worn: float) -> None:
-        self._make = make
+    def __init__(self, sessions: Iterable[Session], worn: float) -> None:
         self._worn = worn
         self._changed = threading.Condition()
         # The last one given back is lent first: as few children as do.
-        self._free = [_Reader(make()) for _ in range(count)]
+        self._free = [_Reader(session) for session in sessions]
         self._lent: list[_Reader] = []
         self._stopped = False
 
@@ -80,13 +78,11 @@ class Readers:
             with self._changed:
                 self._lent.remove(guest)
 
-    def replace(self, make: Callable[[], Session], first: Session) -> None:
-        """Have other sessions from now on, of which `first` is one. None may be lent."""
+    def replace(self, sessions: Iterable[Session]) -> None:
+        """Have other sessions from now on. None may be lent."""
         self.close()
         with self._changed:
-            self._make = make
-            rest = [_Reader(make()) for _ in self._free[1:]]
-            self._free = [*rest, _Reader(first)]
+            self._free = [_Reader(session) for session in sessions]
 
     def stop(self) -> None:
         """End the children in the middle of whatever they do."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 
-from pdfpool_django.documents.fanout import pages_in_parallel
+from pdfpool_django.documents import parallel
 from pdfpool_django.documents.session import Session
 from pdfpool_django.model import EVERY_PAGE, DocumentInfo, Event, Extraction, Page, PageSelection
+
+AHEAD = 32
+"""Pages that each session may be ahead of the one that is to be published next."""
 
 
 def read(
@@ -60,6 +64,13 @@ def read(
 
 
 def _pages(session: Session, helpers: Sequence[Session], ranges: Sequence[range]) -> Iterator[Page]:
-    selected = sum(len(part) for part in ranges)
-    useful = helpers[: max(selected - 1, 0)]
-    return pages_in_parallel([session, *useful], ranges) if useful else session.pages(ranges)
+    numbers = [number for part in ranges for number in part]
+    if not helpers or len(numbers) < 2:
+        return session.pages(ranges)
+    workers = [functools.partial(_page, each) for each in (session, *helpers)]
+    return parallel.in_order(workers, numbers, ahead=AHEAD, name="pdfpool-page", wait=True)
+
+
+def _page(session: Session, number: int) -> Page:
+    (page,) = session.pages([range(number, number + 1)])
+    return page

@@ -12,7 +12,7 @@ import pytest
 
 from pdfpool_django import documents, errors
 from pdfpool_django.documents import Budget, Session, Stopped
-from pdfpool_django.documents.fanout import AHEAD, pages_in_parallel
+from pdfpool_django.documents.reading import AHEAD
 from pdfpool_django.model import Event, Extraction, Limits, Page, PageSelection
 from pdfpool_django.sandbox.descriptors import from_bytes
 from pdfpool_django.sandbox.host import Sandbox
@@ -42,10 +42,9 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(autouse=True)
 def nothing_left(sandbox: Sandbox) -> Iterator[None]:
-    threads = threading.active_count()
     yield
     settle(sandbox)
-    eventually(lambda: threading.active_count() <= max(threads, 3), "no thread that is left")
+    assert [each for each in threading.enumerate() if each.name == "pdfpool-page"] == []
 
 
 def read_by(
@@ -77,14 +76,17 @@ def read_by(
                 session.close()
 
 
+def children_in_use(sandbox: Sandbox) -> list[int]:
+    launcher = sandbox._launcher  # there is none before the first child is asked for
+    return [] if launcher is None else [child.pid for child in list(launcher.in_use.values())]
+
+
 def children_at_their_page(sandbox: Sandbox, count: int) -> list[int]:
     """Return the children that have their handler installed, once there are so many."""
     found: list[int] = []
 
     def look() -> bool:
-        launcher = sandbox._launcher
-        assert launcher is not None
-        found[:] = [child.pid for child in list(launcher.in_use.values()) if waits(child.pid)]
+        found[:] = [pid for pid in children_in_use(sandbox) if waits(pid)]
         return len(found) == count
 
     eventually(look, f"{count} children at their page")
@@ -120,8 +122,6 @@ def test_a_page_that_takes_long_does_not_keep_the_others_waiting(sandbox: Sandbo
     published: list[Event] = []
     call = Call(lambda: read_by(sandbox, scripted(12, {1: WAITS}), publish=published.append))
     (pid,) = children_at_their_page(sandbox, 1)
-    launcher = sandbox._launcher
-    assert launcher is not None
     eventually(lambda: launcher_idle_but(sandbox, pid), "every other page read")
     assert not any(isinstance(event, Page) for event in published)
     os.kill(pid, signal.SIGUSR1)
@@ -139,19 +139,27 @@ def launcher_idle_but(sandbox: Sandbox, waiting: int) -> bool:
     return len(others) == 1 and states.get(others[0]) == "S"
 
 
-def test_no_session_runs_far_ahead_of_what_is_taken(sandbox: Sandbox) -> None:
-    given = limits(max_pages=1000)
-    budget = Budget(given)
-    with from_bytes(scripted(1000)) as document:
-        sessions = [Session(sandbox, document, None, given, budget) for _ in range(2)]
-        pages = pages_in_parallel(sessions, [range(1, 1001)])
-        assert next(pages).number == 1
-        work = pages.gi_frame.f_locals["work"]  # type: ignore[attr-defined]
-        eventually(lambda: work._taken == 1 + 2 * AHEAD, "as many pages as may be ahead")
-        pages.close()
-        assert work._taken <= 1 + 2 * AHEAD
-        for session in sessions:
-            session.close()
+def test_no_session_runs_far_ahead_of_what_is_taken(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    most: list[int] = []
+    pages = Session.pages
+
+    def counted(session: Session, ranges: Any) -> Iterator[Page]:
+        begun.append(ranges[0].start)
+        return pages(session, ranges)
+
+    def look(event: Event) -> None:
+        if isinstance(event, Page) and event.number in (1, 100):
+            ahead = event.number + 2 * AHEAD
+            eventually(lambda: len(begun) == ahead, "as many pages as may be ahead")
+            most.append(max(begun))
+
+    monkeypatch.setattr(Session, "pages", counted)
+    assert read_by(sandbox, scripted(300), publish=look).complete
+    assert most == [1 + 2 * AHEAD, 100 + 2 * AHEAD]
+    assert sorted(begun) == list(range(1, 301))
 
 
 def test_selected_pages_only(sandbox: Sandbox) -> None:
@@ -202,17 +210,8 @@ def test_stopping_ends_every_child(sandbox: Sandbox) -> None:
     found: list[Session] = []
     data = scripted(4, {1: "hangs", 2: "hangs"})
     call = Call(lambda: read_by(sandbox, data, on_sessions=found.extend))
-    launcher_children: list[int] = []
-
-    def both() -> bool:
-        launcher = sandbox._launcher
-        launcher_children[:] = (
-            [] if launcher is None else [child.pid for child in list(launcher.in_use.values())]
-        )
-        return len(launcher_children) == 2
-
-    eventually(both, "two children in use")
-    with watching(*launcher_children) as watch:
+    eventually(lambda: len(children_in_use(sandbox)) == 2, "two children in use")
+    with watching(*children_in_use(sandbox)) as watch:
         for session in found:
             session.stop()
         with pytest.raises(Stopped):

@@ -108,7 +108,9 @@ class HandleDocument(ScriptedDocument):
         return ((value, b"data") for value in self._answer("attachments"))
 
     def permissions(self) -> dict[str, bool]:
-        return {"print": False}
+        others = "modify copy annotate fill_forms extract_for_accessibility assemble"
+        granted = dict.fromkeys([*others.split(), "print_in_high_quality"], True)
+        return {"print": False, **granted}
 
 
 class HandleSession(ScriptedSession):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -188,11 +190,16 @@ def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     # Of those that were forgotten their launcher's report takes note.
     eventually(lambda: children(sandbox) == [], "no child in use")
     settle(sandbox)
-    eventually(lambda: threading.active_count() <= before[0], "no thread that is left")
+    eventually(lambda: not _threads() - before[0], "no thread that is left")
     assert _what_is_there(sandbox)[1] == before[1]
 
 
-def _what_is_there(sandbox: Sandbox) -> tuple[int, list[str]]:
+def _what_is_there(sandbox: Sandbox) -> tuple[Counter[str], list[str]]:
     settle(sandbox)
     gc.collect()
-    return threading.active_count(), open_descriptors()
+    return _threads(), open_descriptors()
+
+
+def _threads() -> Counter[str]:
+    """Count the threads by their names, numbers in them apart."""
+    return Counter(re.sub(r"\d+", "N", thread.name) for thread in threading.enumerate())

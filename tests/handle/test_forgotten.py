@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import warnings
-import weakref
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -26,6 +25,8 @@ from tests.handle.helpers import (
     waiting_pages,
 )
 from tests.sandbox.helpers import Call, eventually, kill_and_await, sandbox_of, scripted, watching
+
+UNCLOSED = f"unclosed <Document {SOURCE!r}, open>"
 
 pytestmark = pytest.mark.filterwarnings("always::ResourceWarning")
 
@@ -52,19 +53,36 @@ def used(sandbox: Sandbox, **options: Any) -> Document:
 
 def collected(found: list[Document]) -> list[str]:
     """Forget the handle, which is this very thread's to collect; return what was said of it."""
-    alive = weakref.ref(found[0])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with said() as messages:
         found.clear()
         gc.collect()
-    assert alive() is None
-    return [str(each.message) for each in caught if each.category is ResourceWarning]
+    return messages()
+
+
+@contextmanager
+def said() -> Iterator[Callable[[], list[str]]]:
+    """In the block, what it yields tells the warnings of resources until then."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield lambda: [str(each.message) for each in caught if each.category is ResourceWarning]
+
+
+def test_it_is_ended_as_soon_as_nobody_knows_it(sandbox: Sandbox) -> None:
+    found = [used(sandbox)]
+    gc.disable()
+    try:
+        with watching(*children(sandbox)) as watch, said() as messages:
+            found.clear()
+            watch.await_ends()
+        assert messages() == [UNCLOSED]
+    finally:
+        gc.enable()
 
 
 def test_it_is_ended_and_says_so(sandbox: Sandbox) -> None:
     found = [used(sandbox)]
     with watching(*children(sandbox)) as watch:
-        assert collected(found) == [f"unclosed <Document {SOURCE!r}, open>"]
+        assert collected(found) == [UNCLOSED]
         watch.await_ends()
     eventually(lambda: children(sandbox) == [], "no child in use")
 
@@ -84,13 +102,12 @@ def test_one_that_was_closed_says_nothing(sandbox: Sandbox) -> None:
 
 
 def test_one_that_could_not_be_opened_says_nothing(sandbox: Sandbox) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with said() as messages:
         for options in ({"workers": 0}, {"password": "wrong"}):
             with pytest.raises(Exception, match=r"workers|password"):
                 handle(sandbox, scripted(1, password="secret"), **options)
         gc.collect()
-    assert [each for each in caught if each.category is ResourceWarning] == []
+    assert messages() == []
 
 
 def test_no_lock_is_taken(sandbox: Sandbox) -> None:
@@ -156,33 +173,29 @@ def test_a_map_that_goes_on_keeps_its_handle(sandbox: Sandbox) -> None:
     found = [handle(sandbox, waiting_pages(1, 30))]
     mapping = Call(lambda document: list(document.map(lambda page: page.text())), found[0])
     child_at(sandbox, 1)
-    document = weakref.ref(found.pop())
+    found.clear()
     gc.collect()
-    go_on(sandbox, 1)
-    assert mapping.result() == [text_of(number) for number in range(1, 32)]
-    with pytest.warns(ResourceWarning, match="unclosed"):
-        eventually(lambda: gc.collect() >= 0 and document() is None, "the handle collected")
+    with said() as messages:
+        go_on(sandbox, 1)
+        assert mapping.result() == [text_of(number) for number in range(1, 32)]
+        eventually(lambda: gc.collect() >= 0 and messages() == [UNCLOSED], "it is ended")
 
 
 def test_the_last_who_knows_it_may_be_a_thread_that_still_reads(sandbox: Sandbox) -> None:
     found = [handle(sandbox, waiting_pages(1, 30))]
-    document = weakref.ref(found[0])
     results = [found[0].map(lambda page: page.text(), pages="2-")]
     assert next(results[0]) == text_of(2)
     reading = Call(found[0].page(1).text)
     with watching(child_at(sandbox, 1)) as watch:
         results.pop().close()
         found.clear()
-        with pytest.warns(ResourceWarning, match="unclosed"):
-            assert _read_and_forgotten(sandbox, reading, document)
+        with said() as messages:
+            go_on(sandbox, 1)
+            assert reading.result() == text_of(1)
+            eventually(
+                lambda: gc.collect() >= 0 and messages() == [UNCLOSED], "the handle collected"
+            )
         watch.await_ends()
-
-
-def _read_and_forgotten(sandbox: Sandbox, reading: Call, document: weakref.ref[Document]) -> bool:
-    go_on(sandbox, 1)
-    assert reading.result() == text_of(1)
-    eventually(lambda: gc.collect() >= 0 and document() is None, "the handle collected")
-    return True
 
 
 def test_a_hundred_that_are_forgotten_leave_nothing() -> None:

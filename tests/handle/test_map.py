@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pdfpool_django.documents import Document, DocumentPage
-from pdfpool_django.documents.mapping import AHEAD
+from pdfpool_django.documents.handle import AHEAD
 from pdfpool_django.errors import InvalidRequest
 from pdfpool_django.sandbox.host import Sandbox
 from tests.handle.helpers import (
@@ -112,7 +112,7 @@ def test_few_pages_are_read_ahead_of_who_takes_them(sandbox: Sandbox, workers: i
         assert counted.begun == []
         for taken in range(1, 20):
             assert next(results) == text_of(taken)
-            expected = taken + ahead - 1
+            expected = taken + ahead
             eventually(lambda expected=expected: counted.ended == expected, "those ahead read")
             assert max(counted.begun) == expected
         results.close()

@@ -163,7 +163,7 @@ def test_one_that_is_killed_at_rest_is_replaced_silently(sandbox: Sandbox) -> No
 
 
 def test_the_time_of_a_read_begins_when_it_has_a_reader() -> None:
-    readers = Readers(FakeSession, 1, 1000.0)  # type: ignore[arg-type]
+    readers = Readers([FakeSession()], 1000.0)  # type: ignore[list-item]
     given = Limits(deadline=LIMIT)
 
     def deadline() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pickle
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pdfpool_django.documents import Document, Matches, claims
+from pdfpool_django.documents import Document, Matches, Permissions, claims
 from pdfpool_django.errors import Closed, Crashed
 from pdfpool_django.sandbox.host import Sandbox
 from pdfpool_django.sandbox.wire import Frame
@@ -160,6 +161,10 @@ def test_after_close_what_is_known_is_told_and_nothing_else(pypdf_sandbox: Sandb
 
 # What a child says is not believed
 
+OUTLINE_ITEM = functools.partial(claims.outline_item, page_count=3)
+MATCH = functools.partial(claims.match, pages=[1, 3])
+PERMISSIONS = dataclasses.asdict(Permissions())
+
 SAID: list[tuple[Any, dict[str, Any]]] = [
     (claims.page_info, {"label": "1", "size": [1, 2], "rotation": 45}),
     (claims.page_info, {"label": "1", "size": [1, 2], "rotation": -90}),
@@ -174,12 +179,17 @@ SAID: list[tuple[Any, dict[str, Any]]] = [
     (claims.image, {"name": "x", "error": {"code": "no such code"}}),
     (claims.font, {"name": "x", "type": "y", "embedded": 1, "maps_to_unicode": True}),
     (claims.attachment, {"name": None}),
-    (claims.outline_item, {"title": "x", "page": "1", "level": 0}),
-    (claims.outline_item, {"title": "x", "page": 1, "level": -1}),
-    (claims.permissions, {"print": 1}),
-    (claims.permissions, {"fly": True}),
-    (claims.match, {"page": 1, "start": 0, "end": True, "context": ""}),
-    (claims.match, {"page": 1, "start": 0, "context": ""}),
+    (OUTLINE_ITEM, {"title": "x", "page": "1", "level": 0}),
+    (OUTLINE_ITEM, {"title": "x", "page": 1, "level": -1}),
+    (OUTLINE_ITEM, {"title": "x", "page": 0, "level": 0}),
+    (OUTLINE_ITEM, {"title": "x", "page": 4, "level": 0}),
+    (claims.permissions, {}),
+    (claims.permissions, {**PERMISSIONS, "print": 1}),
+    (claims.permissions, {**PERMISSIONS, "fly": True}),
+    (MATCH, {"page": 1, "start": 0, "end": True, "context": ""}),
+    (MATCH, {"page": 1, "start": 0, "context": ""}),
+    (MATCH, {"page": 2, "start": 0, "end": 1, "context": ""}),
+    (MATCH, {"page": 1, "start": 1, "end": 1, "context": ""}),
 ]
 
 

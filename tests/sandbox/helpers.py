@@ -214,6 +214,10 @@ class Call:
         except BaseException as error:
             self._error = error
 
+    @property
+    def done(self) -> bool:
+        return not self._thread.is_alive()
+
     def result(self) -> Any:
         error = self.error()
         if error is not None:
