@@ -96,7 +96,11 @@ class SandboxStats:
     children_used: int
     children_ended: int
     endings: dict[str, int]
-    """How many children ended how: a signal's name (SIGKILL for ours), or ``status N``."""
+    """How many children ended how.
+
+    Of those that this process has ended: ``done``, ``stopped``, or the code of
+    the error that they were ended for. Of others a signal's name, or ``status N``.
+    """
 
 
 class ChildLost(Exception):
@@ -130,6 +134,7 @@ class Child:
         self._decoder = wire.Decoder()
         self._closing = threading.Lock()
         self._asked = False
+        self.killed_for: str | None = None
 
     def ask(
         self, call: str, arguments: dict[str, Any], deadline: float, fds: Iterable[int] = ()
@@ -217,7 +222,7 @@ class Child:
         return self._lost(Crashed(reason="its answer made no sense"))
 
     def _lost(self, error: PdfPoolError) -> ChildLost:
-        self.kill()
+        self.kill(error.code)
         return ChildLost(error)
 
     def _gone(self) -> ChildLost:
@@ -238,16 +243,17 @@ class Child:
         poll.register(self._pidfd, select.POLLIN)
         return not poll.poll(0)
 
-    def kill(self) -> None:
+    def kill(self, reason: str = "stopped") -> None:
         """End the child now. Safe from any thread, and after its end."""
         with self._closing:
             if self._pidfd >= 0:
+                self.killed_for = self.killed_for or reason
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def close(self) -> None:
         """End the child and give its descriptors back."""
-        self.kill()
+        self.kill("done")
         with self._closing:
             fd, self._pidfd = self._pidfd, -1
         if fd >= 0:
@@ -266,8 +272,10 @@ class Child:
         self._pidfd = -1
 
 
-def _ending(status: int) -> str:
+def _ending(status: int, killed_for: str | None) -> str:
     """Return what to call the end of a child."""
+    if status == -signal.SIGKILL and killed_for is not None:
+        return killed_for
     return f"status {status}" if status >= 0 else _signal_name(-status)
 
 
@@ -309,6 +317,8 @@ class _Launcher:
         self.fork_failed_at = -RETRY_SECONDS
         self.standbys: deque[Child] = deque()
         self.in_use: dict[int, Child] = {}
+        self._released: dict[int, Child] = {}
+        """Those that have been killed, and not yet reported as ended."""
         self._stderr_logged = 0
         self._sock, theirs = socket.socketpair()
         with theirs:
@@ -381,7 +391,8 @@ class _Launcher:
 
     def release(self, child: Child) -> None:
         with self.changed:
-            self.in_use.pop(child.id, None)
+            if self.in_use.pop(child.id, None) is not None and child.report is None:
+                self._released[child.id] = child
 
     def close(self) -> None:
         """End the launcher and with it every child, and wait until they are gone."""
@@ -442,15 +453,19 @@ class _Launcher:
             logger.error("no child can be forked: %s", message["reason"])
 
     def _handle_exit(self, message: dict[str, Any]) -> None:
-        self._endings[_ending(message["status"])] += 1
-        report = ExitReport(message["status"], message["peak"], message["cpu"])
-        child = self.in_use.get(message["id"])
-        if child is not None:
-            child.report = report
+        status = message["status"]
+        child = self._find(message["id"])
+        self._endings[_ending(status, None if child is None else child.killed_for)] += 1
+        if child is None:  # one that was forgotten
             return
-        for standby in [each for each in self.standbys if each.id == message["id"]]:
-            self.standbys.remove(standby)
-            standby.close()
+        child.report = ExitReport(status, message["peak"], message["cpu"])
+        if child in self.standbys:
+            self.standbys.remove(child)
+            child.close()
+
+    def _find(self, child_id: int) -> Child | None:
+        child = self.in_use.get(child_id) or self._released.pop(child_id, None)
+        return child or next((each for each in self.standbys if each.id == child_id), None)
 
     def _drain(self, stderr: IO[bytes]) -> bool:
         """Read what was written to standard error; log its beginning, and drop the rest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 from pdfpool_django import errors
 from pdfpool_django.sandbox.host import Sandbox
 from tests.sandbox.helpers import (
+    LIMIT,
     LIMITS,
     SLACK,
     Watch,
@@ -125,6 +127,27 @@ def test_a_page_that_dies_of_a_small_limit_is_read_with_a_larger_one() -> None:
         read(small, scripted(1, {1: "piles_up_memory"}))
     with sandbox_of() as larger:
         assert read(larger, scripted(1, {1: "piles_up_memory"})).complete
+
+
+def test_a_child_is_counted_under_what_it_was_ended_for() -> None:
+    with sandbox_of() as sandbox:
+        for does, deadline in (("", 60), ("hangs", 0.3), ("segfaults", 60), ("exits_with_3", 60)):
+            with contextlib.suppress(errors.PdfPoolError):
+                read(sandbox, scripted(1, {1: does}), limits(deadline=deadline))
+        settle(sandbox)
+        sandbox.release(sandbox.child(time.monotonic() + LIMIT))
+        stopped = sandbox.child(time.monotonic() + LIMIT)
+        stopped.kill()
+        sandbox.release(stopped)
+        settle(sandbox)
+        assert sandbox.stats().endings == {
+            "done": 2,
+            "deadline_exceeded": 1,
+            "SIGSEGV": 1,
+            "status 3": 1,
+            "stopped": 1,
+        }
+        assert not sandbox._launcher._released
 
 
 def test_a_child_that_gets_over_a_memory_error_is_believed(sandbox: Sandbox) -> None:
