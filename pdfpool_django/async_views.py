@@ -40,6 +40,22 @@ class AsyncExtractionView(views.ExtractionView):
             raise
         return run, stack
 
+    async def post(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        try:
+            return await self.answer(request, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - every one has its response
+            return await sync_to_async(self.respond_to)(request, error)
+
+    async def answer(  # type: ignore[override]
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        run, stack = await self.begin(request, *args, **kwargs)
+        with stack:
+            result = await run.aresult()
+        return await sync_to_async(self.respond)(request, result)
+
 
 def _close(entered: asyncio.Future[Run], stack: contextlib.ExitStack) -> None:
     if not entered.cancelled():
@@ -50,20 +66,12 @@ def _close(entered: asyncio.Future[Run], stack: contextlib.ExitStack) -> None:
 class AsyncExtractView(AsyncExtractionView, views.ExtractView):
     """`ExtractView` for ASGI servers, to be subclassed like it."""
 
-    async def post(  # type: ignore[override]
-        self, request: HttpRequest, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
-        try:
-            if self.preferred_type(request) == NDJSON:
-                return await self.astream(request, *args, **kwargs)
-            run, stack = await self.begin(request, *args, **kwargs)
-            with stack:
-                result = await run.aresult()
-            return await sync_to_async(self.respond)(request, result)
-        except Exception as error:  # noqa: BLE001 - every one has its response
-            return await sync_to_async(self.respond_to)(request, error)
+    get = AsyncExtractionView.post  # type: ignore[assignment]
 
-    get = post  # type: ignore[assignment]
+    async def answer(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+        if self.preferred_type(request) == NDJSON:
+            return await self.astream(request, *args, **kwargs)
+        return await super().answer(request, *args, **kwargs)
 
     async def astream(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Return the response that sends a line of JSON for each event as it happens."""
@@ -82,15 +90,6 @@ class AsyncUploadView(AsyncExtractionView, views.UploadView):
 
     async def get(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
         return await sync_to_async(super().get)(request)
-
-    async def post(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]
-        try:
-            run, stack = await self.begin(request)
-            with stack:
-                result = await run.aresult()
-        except Exception as error:  # noqa: BLE001 - every one has its response
-            return await sync_to_async(self.respond_to)(request, error)
-        return await sync_to_async(self.respond)(request, result)
 
 
 async def _free_thread() -> None:

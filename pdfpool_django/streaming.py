@@ -35,8 +35,8 @@ class _Lines:
         if leave is not None:
             leave()
 
-    def _begin(self, first: Event | None) -> list[bytes]:
-        return [] if first is None else [_line(first.as_event())]
+    def _beginning(self) -> list[bytes]:
+        return [] if self._first is None else [_line(self._first.as_event())]
 
 
 class EventLines(_Lines):
@@ -55,7 +55,7 @@ class EventLines(_Lines):
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            yield from self._begin(self._first)
+            yield from self._beginning()
             for event in self._events:
                 yield _line(event.as_event())
             yield _line(self._run.result().as_event())
@@ -82,7 +82,7 @@ class AsyncEventLines(_Lines):
         try:
             if self.prepare is not None:
                 await self.prepare()
-            for line in self._begin(self._first):
+            for line in self._beginning():
                 yield line
             async for event in self._events:
                 yield _line(event.as_event())

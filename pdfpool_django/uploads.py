@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +41,6 @@ _QUERY = {"pages"}
 _CHUNK = 64 * 1024
 _FORM_OVERHEAD = 64 * 1024
 _MAX_NAME = 60
-_MAX_ENDING = 100
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ def _receive_form(request: HttpRequest, limit: int) -> Upload:
 
 def _known_sha256(request: HttpRequest) -> str | None:
     """Return the hash of the form's file, unless a handler of the site's may have changed it."""
-    known = (_Watch, _Unnamed, MemoryFileUploadHandler, TemporaryFileUploadHandler)
+    known = (_Watch, _Unnamed, MemoryFileUploadHandler)
     if any(type(handler) not in known for handler in request.upload_handlers):
         return None
     watcher = _watcher(request)
@@ -315,15 +313,6 @@ class _Watch(FileUploadHandler):
             self._refuse(_takes_no_file())
         if self._files > 1:
             self._refuse(InvalidRequest("The form has more than one file; send them one by one."))
-        # Django gives its temporary files this ending, and file systems bound their names.
-        if len(os.path.splitext(self.file_name or "")[1].encode()) > _MAX_ENDING:
-            self._refuse(
-                InvalidRequest(
-                    "The ending of the file's name is longer than %(limit)d bytes; "
-                    "rename the file, then send it again.",
-                    limit=_MAX_ENDING,
-                )
-            )
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:  # noqa: ARG002
         self._count += len(raw_data)

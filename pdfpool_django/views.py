@@ -138,6 +138,26 @@ class ExtractionView(View):
             return uploads.receive(request, limit)
         return uploads.receive_options(request, source)
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return self.answer(request, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - every one has its response
+            return self.respond_to(request, error)
+
+    def answer(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Return the response to a document that is read.
+
+        Raises:
+            Exception: It is refused, or cannot be read; see `respond_to`.
+        """
+        with self.running(request, *args, **kwargs) as run:
+            result = run.result()
+        return self.respond(request, result)
+
+    def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
+        """Return the response to a result."""
+        raise NotImplementedError
+
     def respond_to(self, request: HttpRequest, error: Exception) -> HttpResponseBase:
         """Return the response to what went wrong; what is no fault is raised on."""
         if isinstance(error, Http404):
@@ -162,17 +182,12 @@ class ExtractView(ExtractionView):
 
     http_method_names = ["post", "options"]  # noqa: RUF012 - as Django declares it
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        try:
-            if self.preferred_type(request) == NDJSON:
-                return self.stream(request, *args, **kwargs)
-            with self.running(request, *args, **kwargs) as run:
-                result = run.result()
-            return self.respond(request, result)
-        except Exception as error:  # noqa: BLE001 - every one has its response
-            return self.respond_to(request, error)
+    get = ExtractionView.post
 
-    get = post
+    def answer(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if self.preferred_type(request) == NDJSON:
+            return self.stream(request, *args, **kwargs)
+        return super().answer(request, *args, **kwargs)
 
     def stream(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Return the response that sends a line of JSON for each event as it happens."""
@@ -194,7 +209,6 @@ class ExtractView(ExtractionView):
         return request.get_preferred_type(_TYPES)
 
     def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
-        """Return the response to a result."""
         if self.preferred_type(request) == "text/plain":
             response = HttpResponse(result.text, content_type="text/plain; charset=utf-8")
             response["Pdfpool-Complete"] = "true" if result.complete else "false"
@@ -217,18 +231,9 @@ class UploadView(ExtractionView):
             callers.caller_of(request)
         except NotAuthenticated:
             return redirect_to_login(request.get_full_path())
-        return self._page(request, {"form": UploadForm(), "state": runtime.state()})
-
-    def post(self, request: HttpRequest) -> HttpResponseBase:
-        try:
-            with self.running(request) as run:
-                result = run.result()
-            return self.respond(request, result)
-        except Exception as error:  # noqa: BLE001 - every one has its response
-            return self.respond_to(request, error)
+        return self._page(request, {"form": UploadForm()})
 
     def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
-        """Return the page with a result."""
         return self._page(request, {"form": UploadForm(), "extraction": result})
 
     def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:

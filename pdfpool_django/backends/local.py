@@ -118,8 +118,6 @@ class LocalBackend(Backend):
                 "tickets": stats.tickets,
                 "jobs_started": stats.started,
                 "joined": stats.joined,
-                "refused_busy": stats.refused_busy,
-                "refused_caller": stats.refused_caller,
                 "engine": sandbox.engine,
                 "unfiltered": sandbox.unfiltered,
                 "launcher_pid": sandbox.launcher_pid,

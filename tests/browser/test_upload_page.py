@@ -21,8 +21,8 @@ pytestmark = pytest.mark.timeout(180)
 
 AXE = Path(__file__).resolve().parent.parent.parent / "node_modules" / "axe-core" / "axe.min.js"
 
-REAL = simple_pdf("The first page", "The second page")
-LOCKED = encrypted_pdf(REAL, user="secret", owner="owner", algorithm="AES-256")
+REAL = simple_pdf("The first page", "The second page", info={"Title": "Two"})
+LOCKED = encrypted_pdf(REAL, user="pass wörd", owner="owner", algorithm="AES-256")
 NARROW = {"width": 380, "height": 800}
 
 Visit = Callable[..., Any]
@@ -83,7 +83,7 @@ def test_a_dropped_file_gives_its_text(real_site: Site, visit: Visit) -> None:
 def test_what_the_form_asks_besides_is_heeded(real_site: Site, visit: Visit) -> None:
     page = visit(real_site)
     page.get_by_label("Pages").fill("2")
-    page.get_by_label("Password").fill("secret")
+    page.get_by_label("Password").fill("pass wörd")
     choose(page, file("part.pdf", LOCKED))
     expect(item(page, "part.pdf").locator("pre")).to_have_text(["The second page"])
 
@@ -168,7 +168,7 @@ def test_a_locked_file_asks_for_its_password_until_it_is_right(
     choose(page, file("locked.pdf", LOCKED))
     locked = item(page, "locked.pdf")
     expect(says(page, "locked.pdf")).to_contain_text("The file is locked")
-    for password, words in (("wrong", "does not open the file"), ("secret", "Done: 2 pages")):
+    for password, words in (("wrong", "does not open the file"), ("pass wörd", "Done: 2 pages")):
         locked.get_by_label("Password").fill(password)
         locked.get_by_role("button", name="Open").click()
         expect(says(page, "locked.pdf")).to_contain_text(words)
@@ -197,7 +197,7 @@ def test_where_the_pool_is_busy_it_is_tried_again(scripted_site: Site, visit: Vi
         assert [call.result().status for call in calls] == [200, 200]
 
 
-def test_cancelling_ends_the_job(scripted_site: Site, visit: Visit) -> None:
+def test_what_is_cancelled_can_be_tried_again(scripted_site: Site, visit: Visit) -> None:
     page = visit(scripted_site)
     choose(page, file("long.pdf", script("long", page_1="hangs")))
     expect(says(page, "long.pdf")).to_contain_text("Being read")
@@ -229,6 +229,22 @@ def test_without_javascript_the_form_answers_with_a_page_of_text(
     page = visit(real_site, java_script_enabled=False)
     choose(page, file("report.pdf", REAL))
     expect(page.locator("pre")).to_have_text(["The first page", "The second page"])
+    expect(page.locator("#result")).to_have_text("Two")
+    choose(page, file("Größe & mehr.pdf", b"Dear Sir"))
+    expect(page.get_by_role("alert")).to_contain_text("The file is not a PDF")
+    choose(page, file("report.pdf", REAL))
+    expect(page.locator("pre")).to_have_count(2)
+
+
+def test_without_javascript_the_form_takes_options(real_site: Site, visit: Visit) -> None:
+    page = visit(real_site, java_script_enabled=False)
+    choose(page, file("locked.pdf", LOCKED))
+    expect(page.get_by_role("alert")).to_contain_text("The file is locked")
+    page.get_by_label("Password").fill("pass wörd")
+    page.get_by_label("Pages").fill("2")
+    choose(page, file("locked.pdf", LOCKED))
+    expect(page.locator("pre")).to_have_text(["The second page"])
+    expect(page.get_by_label("Password")).to_have_value("")
 
 
 def test_everything_can_be_reached_by_keyboard(real_site: Site, visit: Visit) -> None:

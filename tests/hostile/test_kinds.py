@@ -1,16 +1,18 @@
-"""Each kind of hostile file gets its right answer, through `extract`."""
+"""Each kind of hostile file gets its right answer, whichever way it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from pdfpool_django.extraction import extract
 from scripts.hostile_builder import KINDS, LIMITS, MIB, THIRD, Kind
 from scripts.hostile_report import watched
-from tests.hostile.outcomes import ROOT, Outcome, outcome_of
+from tests.hostile.outcomes import ROOT, Outcome, by_command, by_extract, by_view
 
 SMALL = 256 * MIB
 FLAT = 8 * MIB
@@ -40,11 +42,29 @@ def limits(settings: Any) -> Callable[..., None]:
     return limit
 
 
-@pytest.mark.parametrize("wanted", KINDS, ids=[each.name for each in KINDS])
+every_kind = pytest.mark.parametrize("wanted", KINDS, ids=[each.name for each in KINDS])
+
+
+@every_kind
 def test_a_kind_gets_its_right_answer(wanted: Kind, limits: Callable[..., None]) -> None:
-    if wanted.limits:
-        limits(**wanted.limits)
-    found = outcome_of(wanted.build())
+    limits(**wanted.limits)
+    found = by_extract(wanted.build())
+    assert complaints(wanted, found) == [], f"{found.text[:200]!r} {found}"
+
+
+@every_kind
+def test_the_view_gives_it(wanted: Kind, limits: Callable[..., None], member: Client) -> None:
+    limits(**wanted.limits)
+    found = by_view(member, wanted.build())
+    assert complaints(wanted, found) == [], f"{found.text[:200]!r} {found}"
+
+
+@every_kind
+def test_the_command_gives_it(wanted: Kind, limits: Callable[..., None], tmp_path: Path) -> None:
+    limits(**wanted.limits)
+    path = tmp_path / "file.pdf"
+    path.write_bytes(wanted.build())
+    found = by_command(path)
     assert complaints(wanted, found) == [], f"{found.text[:200]!r} {found}"
 
 
@@ -55,9 +75,9 @@ COSTLY = [each for each in KINDS if each.errors & LIMITS]
 def test_a_costly_kind_costs_its_child_only(wanted: Kind, limits: Callable[..., None]) -> None:
     limits(MEMORY=SMALL, **wanted.limits)
     data = wanted.build()
-    outcome_of(WARM)  # starts the launcher
+    by_extract(WARM)  # starts the launcher
     with watched() as peaks:
-        found = outcome_of(data)
+        found = by_extract(data)
     assert complaints(wanted, found) == []
     assert peaks.child <= SMALL + 16 * MIB
     assert peaks.own - peaks.before < FLAT + 8 * len(found.text)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import override_settings
+from django.test import Client, override_settings
 
 from pdfpool_django import errors
-from tests.hostile.outcomes import SHARED, Outcome, outcome_of
+from tests.hostile.outcomes import SHARED, Outcome, by_command, by_extract, by_view
 
 LIMITS = {"memory_exceeded", "deadline_exceeded", "output_too_large", "too_many_pages"}
 BROKEN = {"invalid_pdf", "not_a_pdf", "invalid_request"}
@@ -80,12 +80,29 @@ def is_right(row: dict[str, str], found: Outcome) -> bool:
     return answers[row["want"]] and has_none(row["mustnot"], found.text)
 
 
-@pytest.mark.parametrize("row", HOSTILE, ids=[row["name"] for row in HOSTILE])
-def test_a_hostile_file_gets_its_right_answer(row: dict[str, str]) -> None:
-    found = outcome_of(SHARED / "hostile" / f"{row['name']}.pdf")
+def check(row: dict[str, str], found: Outcome) -> None:
     assert is_right(row, found), f"{row['want']}: {found.text[:200]!r} {found}"
     assert found.unclean == ()
     assert found.codes <= CODES - OURS
+
+
+every_file = pytest.mark.parametrize("row", HOSTILE, ids=[row["name"] for row in HOSTILE])
+
+
+@every_file
+def test_a_hostile_file_gets_its_right_answer(row: dict[str, str]) -> None:
+    check(row, by_extract(SHARED / "hostile" / f"{row['name']}.pdf"))
+
+
+@every_file
+def test_the_view_gives_it(row: dict[str, str], member: Client) -> None:
+    data = (SHARED / "hostile" / f"{row['name']}.pdf").read_bytes()
+    check(row, by_view(member, data))
+
+
+@every_file
+def test_the_command_gives_it(row: dict[str, str]) -> None:
+    check(row, by_command(SHARED / "hostile" / f"{row['name']}.pdf"))
 
 
 SAMPLE = CORPUS if ALL else CORPUS[::3]
@@ -93,7 +110,7 @@ SAMPLE = CORPUS if ALL else CORPUS[::3]
 
 @pytest.mark.parametrize("row", SAMPLE, ids=[row["file"][:8] for row in SAMPLE])
 def test_a_real_file_is_read_as_pypdf_reads_it(row: dict[str, str]) -> None:
-    found = outcome_of(SHARED / "corpus" / row["file"])
+    found = by_extract(SHARED / "corpus" / row["file"])
     assert found.codes <= CODES - OURS
     assert found.unclean == ()
     if row["pypdf_outcome"] == "ok":
@@ -107,7 +124,7 @@ def test_a_real_file_is_read_as_pypdf_reads_it(row: dict[str, str]) -> None:
 def test_a_file_that_pypdf_refuses_by_its_limits_is_read(name: str) -> None:
     row: dict[str, Any] = next(row for row in CORPUS if row["file"].startswith(name))
     assert "LimitReachedError" in row["pypdf_error"]
-    found = outcome_of(SHARED / "corpus" / row["file"])
+    found = by_extract(SHARED / "corpus" / row["file"])
     assert "memory_exceeded" not in found.codes
     assert found.page_count == int(row["pypdfium2_pages"])
     assert len(found.text) >= int(row["pypdfium2_chars"]) / 2

@@ -18,6 +18,7 @@ from typing import Any
 
 from pdfpool_django import documents
 from pdfpool_django.documents import Session
+from pdfpool_django.errors import Unavailable
 from pdfpool_django.model import Event, Extraction, Limits, PageSelection
 from pdfpool_django.sandbox.descriptors import from_bytes
 from pdfpool_django.sandbox.host import Child, Sandbox, SandboxConfig
@@ -198,6 +199,23 @@ def settle(sandbox: Sandbox) -> None:
     assert not launcher.in_use
 
 
+def refusals(sandbox: Sandbox, until: float) -> int:
+    """Ask for children until that instant; return how often that was refused."""
+    count = 0
+    while time.monotonic() < until:
+        assert not reads_again(sandbox)
+        count += 1
+        threading.Event().wait(0.01)
+    return count
+
+
+def reads_again(sandbox: Sandbox) -> bool:
+    try:
+        return read(sandbox, scripted(1)).complete
+    except Unavailable:
+        return False
+
+
 class Call:
     """A call in a thread of its own."""
 
@@ -244,15 +262,18 @@ def start_program(source: str, *arguments: str, python: str = sys.executable) ->
     )
 
 
-def run_program(source: str, *arguments: str, python: str = sys.executable) -> str:
-    """Run a program to its end, and return what it printed."""
+def run_program(
+    source: str, *arguments: str, python: str = sys.executable, seconds: float = LIMIT
+) -> str:
+    """Run a program to its end, and return what it printed. It may complain of nothing."""
     with start_program(source, *arguments, python=python) as program:
         try:
-            out, complaints = program.communicate(timeout=LIMIT)
+            out, complaints = program.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             program.kill()
             raise
     assert program.returncode == 0, complaints
+    # An unclosed file is one, and an exception that only a thread has seen is another.
     assert "Warning" not in complaints
     assert "Traceback" not in complaints
     return out

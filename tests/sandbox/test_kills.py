@@ -36,6 +36,8 @@ from tests.sandbox.helpers import (
     open_descriptors,
     processes_under,
     read,
+    reads_again,
+    refusals,
     sandbox_of,
     scripted,
     settle,
@@ -370,21 +372,3 @@ def test_launchers_that_die_after_their_first_child_are_not_started_without_end(
         # The first is replaced at once, as one that was killed is; the others once a second.
         assert 3 <= sandbox.stats().launchers_started <= 5
         assert refused > 10
-
-
-def refusals(sandbox: Sandbox, until: float) -> int:
-    """Ask for children until that instant; return how often that was refused."""
-    count = 0
-    while time.monotonic() < until:
-        with pytest.raises(errors.Unavailable):
-            read(sandbox, GOOD)
-        count += 1
-        threading.Event().wait(0.01)
-    return count
-
-
-def reads_again(sandbox: Sandbox) -> bool:
-    try:
-        return read(sandbox, GOOD).complete
-    except errors.Unavailable:
-        return False

@@ -37,6 +37,8 @@ from tests.sandbox.helpers import (
     make_sandbox,
     open_descriptors,
     read,
+    reads_again,
+    refusals,
     run_program,
     sandbox_of,
     scripted,
@@ -349,28 +351,10 @@ with sandbox_of() as sandbox:
 # When none can be started
 
 
-def refusals(sandbox: Sandbox, seconds: float) -> int:
-    """Ask for children for a while; return how often that was refused."""
-    count, until = 0, time.monotonic() + seconds
-    while time.monotonic() < until:
-        with pytest.raises(errors.Unavailable):
-            read(sandbox, ONE_PAGE)
-        count += 1
-        threading.Event().wait(0.01)
-    return count
-
-
-def reads_again(sandbox: Sandbox) -> bool:
-    try:
-        return read(sandbox, ONE_PAGE).complete
-    except errors.Unavailable:
-        return False
-
-
 def test_a_launcher_that_cannot_start_is_tried_once_a_second_until_it_can(tmp_path: Path) -> None:
     python = tmp_path / "python"
     with sandbox_of(python=str(python)) as sandbox:
-        assert refusals(sandbox, 0.5) > 10
+        assert refusals(sandbox, time.monotonic() + 0.5) > 10
         assert sandbox.stats().launchers_started == 1
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
@@ -390,7 +374,7 @@ def test_a_launcher_that_cannot_start_is_tried_once_a_second_until_it_can(tmp_pa
 def test_a_launcher_that_ends_at_once_is_tried_once_a_second(options: dict[str, Any]) -> None:
     descriptors = open_descriptors()
     with sandbox_of(**options) as sandbox:
-        assert refusals(sandbox, 0.7) > 5
+        assert refusals(sandbox, time.monotonic() + 0.7) > 5
         assert sandbox.stats().launchers_started == 1
         assert sandbox.stats().launcher_pid is None
     assert open_descriptors() == descriptors

@@ -9,7 +9,6 @@ import ctypes
 import gc
 import json
 import os
-import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,10 +27,10 @@ from tests.sandbox.helpers import (
     open_descriptors,
     processes_under,
     read,
+    run_program,
     sandbox_of,
     scripted,
     settle,
-    start_program,
 )
 
 DOCUMENTS = int(os.environ.get("PDFPOOL_DOCUMENTS", "300"))
@@ -204,18 +203,7 @@ def files() -> list[str]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
-        program = start_program(SITE)
-    with program:
-        try:
-            out, complaints = program.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            program.kill()
-            raise
-    assert program.returncode == 0, complaints
-    # An unclosed file is one, and an exception that only a thread has seen is another.
-    assert "Warning" not in complaints
-    assert "Traceback" not in complaints
-    return json.loads(out)
+        return json.loads(run_program(SITE, seconds=SECONDS))
 
 
 @pytest.fixture

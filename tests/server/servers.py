@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 WSGI = "example_project.wsgi:application"
 ASGI = "example_project.asgi:application"
@@ -21,6 +21,8 @@ class Server:
     """Whether one process serves several requests at once."""
     outlives_jobs: bool = True
     """Whether the process can end while a job runs, with nobody there to kill it."""
+    settings: str = "tests.server.settings"
+    """The site that it serves."""
 
     def command(self, fd: int) -> list[str]:
         return [argument.format(fd=fd) for argument in self.arguments]
@@ -71,3 +73,18 @@ def gunicorns(options: Iterable[tuple[str, ...]]) -> list[Server]:
         for worker_class in ("sync", "gthread", "gevent", "asgi")
         for each in options
     ]
+
+
+def with_async_views(server: Server) -> Server:
+    """Serve the site with the views for ASGI servers: nothing waits in a thread there."""
+    return replace(
+        server,
+        name=f"{server.name} with async views",
+        outlives_jobs=True,
+        settings="tests.server.async_settings",
+    )
+
+
+ASYNC_ASGI = with_async_views(gunicorn("asgi"))
+ASYNC_PRELOADED = with_async_views(gunicorn("asgi", "--preload"))
+ASYNC_UVICORN = with_async_views(UVICORN)

@@ -9,36 +9,22 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.server.client import SiteClient
 from tests.server.scenario import (
-    STEP_LIMIT,
-    Background,
     assert_reads,
-    assert_reads_as_text,
-    assert_shares_one_job,
-    assert_stops,
-    assert_told,
-    assert_waits_for_its_page,
     details,
     script,
     waiting,
-    watching_the_django_process,
 )
 from tests.server.sending import NDJSON, Sent
-from tests.server.servers import UVICORN, Server, gunicorn
-from tests.server.site import Site, await_truth, children, serve
+from tests.server.servers import ASYNC_ASGI, ASYNC_UVICORN, Server
+from tests.server.site import Site, await_truth, serve
 
-ASYNC = "tests.server.async_settings"
 WAITING = "tests.server.waiting_settings"
-
-# Nothing waits in a thread, so the event loop can end with a job in it.
-ASGI = replace(gunicorn("asgi"), outlives_jobs=True)
-PRELOADED = replace(gunicorn("asgi", "--preload"), outlives_jobs=True)
 
 USERS = ("demo", "other", "third")
 MANY = 200
@@ -49,7 +35,7 @@ REST_SECONDS = 2.0
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest, tmp_path: Path, database: Path) -> Iterator[Site]:
-    with serve(tmp_path, ASYNC, request.param, database) as served:
+    with serve(tmp_path, request.param.settings, request.param, database) as served:
         yield served
 
 
@@ -63,69 +49,13 @@ def under(fixture: str, *servers: Server) -> Callable[..., object]:
     return pytest.mark.parametrize(fixture, servers, indirect=True, ids=str)
 
 
-@under("site", ASGI, PRELOADED, UVICORN)
-def test_documents_are_read_and_stopping_leaves_nothing(site: Site, background: Background) -> None:
-    assert_reads(site)
-    assert_reads_as_text(site)
-    assert_waits_for_its_page(site, background)
-    assert_shares_one_job(site, background)
-    assert_stops(site)
-
-
-@under("site", ASGI, UVICORN)
+@under("site", ASYNC_ASGI, ASYNC_UVICORN)
 def test_the_page_for_people_works(site: Site) -> None:
     answer = site.client().upload(script("for people"))
     assert answer.status == 200
     assert "text of page 2" in answer.text
     assert site.client().upload(b"no PDF").status == 415
     assert "Log in" in SiteClient(site.base).open("/pdf/").text
-
-
-@under("site", ASGI, UVICORN)
-def test_stopping_in_the_middle_of_a_job_tells_its_client_and_leaves_nothing(
-    site: Site, background: Background
-) -> None:
-    answer = background(site.client().extract, waiting("never released"))
-    site.await_page()
-    with watching_the_django_process(site):
-        assert_stops(site)
-    assert_told(answer)
-
-
-@under("site", ASGI)
-def test_reloading_in_the_middle_of_an_endless_job_ends_it_and_serves_on(
-    site: Site, background: Background
-) -> None:
-    answer = background(site.client().extract, waiting("never released"))
-    site.await_page()
-    with watching_the_django_process(site):
-        site.process.send_signal(signal.SIGHUP)
-        await_truth(lambda: len(children(site.process.pid)) == 2, "no new worker")
-    assert_told(answer)
-    assert_reads(site)
-
-
-@under("site", ASGI, UVICORN)
-def test_a_killed_process_takes_along_what_is_ours(site: Site, background: Background) -> None:
-    answer = background(site.client().extract, waiting("cut"))
-    site.await_page()
-    with watching_the_django_process(site):
-        os.kill(site.django_pid(), signal.SIGKILL)
-    assert_told(answer)
-    if site.server.levels_above:
-        assert_reads(site, "other")
-
-
-@under("site", ASGI)
-def test_a_killed_master_takes_along_its_worker_and_the_job_in_it(
-    site: Site, background: Background
-) -> None:
-    answer = background(site.client().extract, waiting("orphaned"))
-    site.await_page()
-    with watching_the_django_process(site):
-        site.process.kill()
-        site.process.wait(STEP_LIMIT)
-    assert_told(answer)
 
 
 # Many that wait
@@ -177,7 +107,7 @@ def assert_waits_without_threads(site: Site, database: Path, at_rest: int) -> No
     print(f"{site.server}: {at_rest} threads at rest, {threads(pid)} with {MANY} waiting")
 
 
-@under("crowded", ASGI, UVICORN)
+@under("crowded", ASYNC_ASGI, ASYNC_UVICORN)
 def test_two_hundred_that_wait_for_one_job_hold_no_thread_and_no_database(
     crowded: Site, tmp_path: Path
 ) -> None:
@@ -196,7 +126,7 @@ def test_two_hundred_that_wait_for_one_job_hold_no_thread_and_no_database(
     await_truth(lambda: threads(crowded.django_pid()) <= at_rest, "threads are left")
 
 
-@under("crowded", ASGI, UVICORN)
+@under("crowded", ASYNC_ASGI, ASYNC_UVICORN)
 def test_two_hundred_in_the_queue_hold_nothing_and_leave_it_when_they_disconnect(
     crowded: Site, tmp_path: Path
 ) -> None:

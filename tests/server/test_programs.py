@@ -1,4 +1,4 @@
-"""The programs that people have, against a served site: ``curl``, ``requests``, a browser."""
+"""The programs that people have, against a served site: ``curl`` and ``requests``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from scripts.pdf_builder import encrypted_pdf, simple_pdf
-from tests.server.browser import Browser, browser_path, browsing
-from tests.server.scenario import details, script, waiting
+from tests.server.scenario import script, waiting
 from tests.server.site import Site, await_truth, serve
 
 LIMIT = 60
@@ -216,7 +214,7 @@ class BusyPool:
 
     def __init__(self, site: Site, background: Background) -> None:
         self._site = site
-        self._refused = details(site)["refused_busy"] + details(site)["refused_caller"]
+        self._refused = self._count()
         headers = {**KEY_OF_A, "Content-Type": "application/pdf"}
         self._call = background(
             requests.post, site.base + "/pdf/extract/", waiting("first"), headers=headers
@@ -228,8 +226,10 @@ class BusyPool:
 
     @property
     def refusals(self) -> int:
-        found = details(self._site)
-        return found["refused_busy"] + found["refused_caller"] - self._refused
+        return self._count() - self._refused
+
+    def _count(self) -> int:
+        return sum(self._site.state()["refusals"].values())
 
     def release_upon_a_refusal(self) -> None:
         await_truth(lambda: self.refusals, "nobody has been refused")
@@ -340,68 +340,3 @@ def test_one_connection_serves_after_a_refusal(site: Site, session: requests.Ses
         assert refused.status_code == 401, refused.text
         answer = post(session, site, KEY_OF_A, **as_body(script("next")))
         assert answer.status_code == 200, answer.text
-
-
-# A browser's form, without the page's script
-
-
-@pytest.fixture(scope="module")
-def site_for_people(tmp_path_factory: pytest.TempPathFactory, database: Path) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("people")
-    with serve(folder, "tests.server.people_settings", database=database) as served:
-        yield served
-
-
-@pytest.fixture
-def browser(site_for_people: Site, tmp_path: Path) -> Iterator[Browser]:
-    """A browser in which a member has come to the page for people, by logging in."""
-    with browsing(tmp_path / "profile") as browser:
-        browser.open(site_for_people.base + "/")
-        browser.fill("[name=username]", "demo")
-        browser.fill("[name=password]", "demo")
-        browser.click("form button")
-        assert browser.address == site_for_people.base + "/pdf/"
-        yield browser
-
-
-def upload(browser: Browser, folder: Path, data: bytes, **fields: str) -> str:
-    """Send a document by the form of the page; return what the next page says."""
-    path = folder / "Größe & mehr.pdf"
-    path.write_bytes(data)
-    browser.choose("[name=file]", path)
-    for name, value in fields.items():
-        browser.fill(f"[name={name}]", value)
-    browser.click("form[enctype] button")
-    return browser.text
-
-
-needs_browser = pytest.mark.skipif(browser_path() is None, reason="there is no Chromium here")
-PEOPLE = simple_pdf("First page", "Second page", info={"Title": "Two"})
-
-
-@needs_browser
-def test_a_browser_sends_a_document_by_the_form(browser: Browser, tmp_path: Path) -> None:
-    text = upload(browser, tmp_path, PEOPLE)
-    assert "First page" in text
-    assert "Second page" in text
-    assert browser.evaluate("document.querySelector('#result').innerText") == "Two"
-
-
-@needs_browser
-def test_a_browser_sends_options_and_then_another_document(
-    browser: Browser, tmp_path: Path
-) -> None:
-    locked = encrypted_pdf(PEOPLE, user="pass wörd", owner="owner", algorithm="AES-256")
-    assert "The file is locked" in upload(browser, tmp_path, locked)
-    text = upload(browser, tmp_path, locked, password="pass wörd", pages="2")
-    assert "Second page" in text
-    assert "First page" not in text
-    assert browser.evaluate("document.querySelector('[name=password]').value") == ""
-    assert "First page" in upload(browser, tmp_path, PEOPLE)
-
-
-@needs_browser
-def test_a_browser_shows_what_is_wrong_and_the_form_again(browser: Browser, tmp_path: Path) -> None:
-    assert "The file is not a PDF" in upload(browser, tmp_path, b"Dear Sir")
-    assert browser.evaluate("document.querySelector('[role=alert]').innerText")
-    assert "First page" in upload(browser, tmp_path, PEOPLE)

@@ -23,7 +23,14 @@ from tests.server.scenario import (
     waiting,
     watching_the_django_process,
 )
-from tests.server.servers import UVICORN, Server, gunicorns
+from tests.server.servers import (
+    ASYNC_ASGI,
+    ASYNC_PRELOADED,
+    ASYNC_UVICORN,
+    UVICORN,
+    Server,
+    gunicorns,
+)
 from tests.server.site import Site, await_truth, children, serve, wait_until_gone, watched
 
 PLAIN = gunicorns([()])
@@ -35,7 +42,7 @@ REPLACED = gunicorns([("--max-requests", "7")])
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest, tmp_path: Path, database: Path) -> Iterator[Site]:
-    with serve(tmp_path, "tests.server.settings", request.param, database) as served:
+    with serve(tmp_path, request.param.settings, request.param, database) as served:
         yield served
 
 
@@ -44,7 +51,7 @@ def under(*servers: Server) -> Callable[..., object]:
     return pytest.mark.parametrize("site", servers, indirect=True, ids=str)
 
 
-@under(*GUNICORNS, UVICORN)
+@under(*GUNICORNS, UVICORN, ASYNC_ASGI, ASYNC_PRELOADED, ASYNC_UVICORN)
 def test_documents_are_read_and_stopping_leaves_nothing(site: Site, background: Background) -> None:
     assert_reads(site)
     assert_reads_as_text(site)
@@ -54,7 +61,7 @@ def test_documents_are_read_and_stopping_leaves_nothing(site: Site, background: 
     assert_stops(site)
 
 
-@under(*GUNICORNS, UVICORN)
+@under(*GUNICORNS, UVICORN, ASYNC_ASGI, ASYNC_UVICORN)
 def test_stopping_in_the_middle_of_a_job_tells_its_client_and_leaves_nothing(
     site: Site, background: Background
 ) -> None:
@@ -79,7 +86,7 @@ def test_reloading_in_the_middle_of_a_job_lets_it_end_and_serves_on(
     assert_reads(site)
 
 
-@under(*IMPATIENT)
+@under(*IMPATIENT, ASYNC_ASGI)
 def test_reloading_in_the_middle_of_an_endless_job_ends_it_and_serves_on(
     site: Site, background: Background
 ) -> None:
@@ -87,12 +94,13 @@ def test_reloading_in_the_middle_of_an_endless_job_ends_it_and_serves_on(
     site.await_page()
     with watching_the_django_process(site):
         site.process.send_signal(signal.SIGHUP)
+        await_truth(lambda: len(children(site.process.pid)) == 2, "no new worker")
     if site.server.shares:  # gunicorn itself answers for another that it aborts
         assert_told(answer)
     assert_reads(site)
 
 
-@under(*GUNICORNS, UVICORN)
+@under(*GUNICORNS, UVICORN, ASYNC_ASGI, ASYNC_UVICORN)
 def test_a_killed_process_takes_along_what_is_ours(site: Site, background: Background) -> None:
     answer = background(site.client().extract, waiting("cut"))
     site.await_page()
@@ -103,7 +111,7 @@ def test_a_killed_process_takes_along_what_is_ours(site: Site, background: Backg
         assert_reads(site, "other")
 
 
-@under(*PLAIN)
+@under(*PLAIN, ASYNC_ASGI)
 def test_a_killed_master_takes_along_its_worker_and_what_is_ours(
     site: Site, background: Background
 ) -> None:

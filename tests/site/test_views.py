@@ -237,18 +237,16 @@ def sender(request: pytest.FixtureRequest) -> Client:
     return client
 
 
-@pytest.mark.parametrize(
-    "name", [b"n" * 4096 + b".pdf", b"n." + b"p" * 4096, b"n" * 300 + b".pdf", b"n." + b"p" * 300]
-)
-def test_a_very_long_file_name_does_no_harm(sender: Client, uploads: Path, name: bytes) -> None:
+@pytest.mark.parametrize("name", [b"n" * 300 + b".pdf", b"n." + b"p" * 300])
+def test_a_very_long_file_name_is_no_obstacle(sender: Client, uploads: Path, name: bytes) -> None:
     response = post_parts(sender, file_part(name=name))
-    assert response.status_code in (200, 400), response.content
-    assert len(response.content) < 10_000
+    assert response.status_code == 200, response.content
+    assert texts(response)
 
 
-def test_an_ending_too_long_for_a_file_system_is_told(sender: Client, uploads: Path) -> None:
-    response = post_parts(sender, file_part(name=b"n." + b"p" * 300))
-    assert_problem(response, 400, "invalid_request", "rename the file")
+def test_a_name_beyond_what_django_takes_is_refused(sender: Client, uploads: Path) -> None:
+    response = post_parts(sender, file_part(name=b"n" * 4096 + b".pdf"))
+    assert_problem(response, 400, "invalid_request", "send it again")
 
 
 @pytest.mark.parametrize(
