@@ -33,6 +33,7 @@ def logged_in(browser: Browser, options: argparse.Namespace, **look: Any) -> Ite
         page.fill("#id_password", options.password)
         page.get_by_role("button", name="Log in").click()
         page.get_by_role("heading", name="Text from a PDF").wait_for()
+        page.wait_for_load_state()  # the script has run
         yield page
 
 

@@ -77,6 +77,7 @@ class Visit:
         self.page.fill("#id_password", name)
         self.page.get_by_role("button", name="Log in").click()
         self.page.get_by_role("heading", name="Text from a PDF").wait_for()
+        self.page.wait_for_load_state()  # the script has run
         return self.page
 
 

@@ -30,4 +30,4 @@ def test_the_state_is_shown_and_shown_anew_by_itself(
         scripted_site.release()
         assert call.result().status == 200
     expect(page.get_by_role("cell", name="user:2")).to_have_count(0)
-    expect(page.get_by_role("cell", name="SIGKILL")).to_be_visible()
+    expect(page.get_by_role("cell", name="done")).to_be_visible()

@@ -199,11 +199,12 @@ def test_where_the_pool_is_busy_it_is_tried_again(scripted_site: Site, visit: Vi
 
 def test_what_is_cancelled_can_be_tried_again(scripted_site: Site, visit: Visit) -> None:
     page = visit(scripted_site)
-    choose(page, file("long.pdf", script("long", page_1="hangs")))
+    choose(page, file("long.pdf", script("long", page_1="waits_for_a_signal")))
     expect(says(page, "long.pdf")).to_contain_text("Being read")
     item(page, "long.pdf").get_by_role("button", name="Cancel").click()
     expect(says(page, "long.pdf")).to_have_text("Cancelled.")
-    expect(item(page, "long.pdf").get_by_role("button", name="Try again")).to_be_visible()
+    item(page, "long.pdf").get_by_role("button", name="Try again").click()
+    await_released(scripted_site, says(page, "long.pdf"), "Done: 2 pages")
 
 
 def test_who_has_been_logged_out_is_told_where_to_log_in(real_site: Site, visit: Visit) -> None:
