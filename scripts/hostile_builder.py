@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripts.pdf_builder import FONT, PdfBuilder, encrypted_pdf, simple_pdf, text_content
+from scripts.pdf_builder import (
+    FONT,
+    PdfBuilder,
+    encrypted_pdf,
+    page_entries,
+    simple_pdf,
+    text_content,
+)
 
 SENTENCE = "Invoice 4711 total 99 EUR"
 SAID = text_content(SENTENCE)
@@ -452,6 +459,14 @@ def _missing(change: tuple[bytes, bytes]) -> bytes:
 @kinds_of("broken: a length of", {"0": b"0", "-9": b"-9", "10^11": b"99999999999", "null": b"null"})
 def _length(length: bytes) -> bytes:
     return replaced(simple_pdf(SENTENCE), rb"/Length \d+", b"/Length " + length)
+
+
+@kind("broken: a length of 10^11 in a file of 2 MB")
+def _length_in_a_large_file() -> bytes:
+    builder = PdfBuilder()
+    page = page_entries(builder, text_content(SENTENCE))
+    builder.add_stream(bytes(2_000_000))
+    return re.sub(rb"/Length \d+", b"/Length 99999999999", builder.build([page]), count=1)
 
 
 @kinds_of(

@@ -7,7 +7,6 @@ import contextlib
 import io
 import logging
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from datetime import datetime
@@ -305,8 +304,6 @@ class PypdfEngine(Engine):
     def open(self, file: io.BufferedIOBase, password: str | None, max_pages: int) -> PypdfDocument:
         # A tree has inner nodes, too, which are not pages.
         pypdf.overwrite_configuration(page_tree_maximum_entries=2 * max_pages + 100)
-        if isinstance(file, io.BytesIO):  # which gives what there is, however much is asked for
-            pypdf.overwrite_configuration(maximum_declared_stream_length=sys.maxsize)
         return pypdf_repair.opened(file, partial(_opened, password=password, max_pages=max_pages))
 
     def error(self, error: Exception) -> PdfPoolError:

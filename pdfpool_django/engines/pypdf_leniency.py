@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from typing import Any, cast
 
 import pypdf
@@ -32,6 +33,7 @@ ROOT_SEARCH = 200_000
 _LIMITS = {
     "array_maximum_element_count": 10_000_000,
     "dictionary_maximum_element_count": 1_000_000,
+    "maximum_declared_stream_length": sys.maxsize,  # a file gives what it has
     "page_tree_maximum_depth": 10_000,
     "stream_filters_maximum_length": 1000,
     "stream_parsing_work_maximum_count": 5_000_000,

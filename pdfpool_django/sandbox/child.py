@@ -139,7 +139,7 @@ class _PreadFile(io.RawIOBase):
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd = fd
-        self._size = size
+        self.size = size
         self._offset = 0
 
     def readable(self) -> bool:
@@ -154,7 +154,7 @@ class _PreadFile(io.RawIOBase):
         return count
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self._size}[whence]
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: self.size}[whence]
         if base + offset < 0:
             raise ValueError(f"negative seek position {base + offset}")
         self._offset = base + offset
@@ -164,9 +164,20 @@ class _PreadFile(io.RawIOBase):
         return self._offset
 
 
+class _DocumentFile(io.BufferedReader):
+    """A buffered file that reserves no more memory for a read than it has bytes left."""
+
+    raw: _PreadFile
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _BUFFER:
+            size = min(size, max(0, self.raw.size - self.tell()))
+        return super().read(size)
+
+
 def open_document(fd: int) -> io.BufferedIOBase:
     """Return the document behind a descriptor as a file; a small one is read at once."""
     size = os.fstat(fd).st_size
     if size <= _WHOLE_BELOW:
         return io.BytesIO(os.pread(fd, size, 0))
-    return io.BufferedReader(_PreadFile(fd, size), _BUFFER)
+    return _DocumentFile(_PreadFile(fd, size), _BUFFER)
