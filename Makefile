@@ -15,7 +15,7 @@ SOAK_ARGS ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check install samples messages bench fuzz soak
+.PHONY: run test check coverage install samples messages bench fuzz soak
 
 install: $(INSTALLED)
 
@@ -42,6 +42,15 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 	$(BIN)/python manage.py check --fail-level WARNING
+
+# Of what children do, too. Without what would measure the measuring.
+coverage: $(INSTALLED)
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -p scripts.child_coverage --cov --cov-report= $(PYTEST_ARGS) \
+		-k "not (sum and costly and pages) and not fifty_readers" tests/site tests/pool tests/documents tests/handle \
+		tests/handle_values tests/streaming tests/sandbox tests/server tests/hostile/test_kinds.py
+	$(BIN)/coverage combine --append --quiet
+	$(BIN)/coverage report --show-missing --fail-under=98
 
 samples: $(INSTALLED)
 	$(BIN)/python -m scripts.make_samples

@@ -10,7 +10,7 @@ from typing import Any
 
 from pdfpool_django.engines.searching import search
 from pdfpool_django.errors import InvalidPdf, MemoryExceeded, PdfPoolError, Unsupported
-from pdfpool_django.sandbox.child import Answer, describe, is_out_of_memory
+from pdfpool_django.sandbox.child import Answer, describe, raise_if_out_of_memory
 
 MAX_WARNINGS = 20
 """Warnings kept of one call; the rest is counted."""
@@ -207,8 +207,7 @@ class Session:
         try:
             return self._opened.metadata()
         except Exception as error:
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
             captured.add("metadata", f"The metadata cannot be read ({describe(error)}).")
             return {}
 
@@ -272,7 +271,7 @@ class Session:
                 text = read(number)
             except TextLost as lost:
                 text, error = lost.text, self._judged(lost.reason)
-            except Exception as caught:  # noqa: BLE001 - whatever a library raises is this page's
+            except Exception as caught:
                 error = self._judged(caught)
             label = self._label(number)
             if error is None:
@@ -290,14 +289,12 @@ class Session:
         try:
             return self._opened.label(number)
         except Exception as error:
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
             return str(number)
 
     def _judged(self, error: Exception) -> PdfPoolError:
         """Return what the exception means, or raise it where it is about memory."""
-        if is_out_of_memory(error):
-            raise error
+        raise_if_out_of_memory(error)
         return self._engine.error(error)
 
 
@@ -324,7 +321,7 @@ class _Captured(logging.Handler):
             text = record.getMessage()
         except MemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 - a library's broken log call is no broken page
+        except Exception as error:  # its broken log call is no broken page
             text = describe(error)
         self.add("engine", text)
 
@@ -337,8 +334,7 @@ class _Captured(logging.Handler):
             for code, detail in remarks():
                 self.add(code, detail)
         except Exception as error:
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
 
     def warnings(self) -> list[dict[str, str]]:
         found = [{"code": code, "detail": detail} for code, detail in self._warnings]

@@ -8,7 +8,7 @@ from typing import Any
 from pypdf import PageObject
 from pypdf.generic import ArrayObject, DictionaryObject
 
-from pdfpool_django.sandbox.child import is_out_of_memory
+from pdfpool_django.sandbox.child import raise_if_out_of_memory
 
 # ISO 32000-2, Tables 167, 228, and 231.
 _HIDDEN = 1 << 1
@@ -33,8 +33,7 @@ def values(page: PageObject) -> Iterator[str]:
             if isinstance(annotation, DictionaryObject):
                 yield from filter(None, _written(annotation))
         except Exception as error:
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
 
 
 def _written(annotation: DictionaryObject) -> list[str]:

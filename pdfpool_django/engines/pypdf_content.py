@@ -31,7 +31,7 @@ from pypdf.generic._utils import StreamParsingBudget
 from pdfpool_django.engines.pypdf_fonts import Fonts, Judged
 from pdfpool_django.engines.pypdf_leniency import NO_OBJECT, REGULAR
 from pdfpool_django.engines.pypdf_structure import StructureTexts
-from pdfpool_django.sandbox.child import is_out_of_memory
+from pdfpool_django.sandbox.child import raise_if_out_of_memory
 
 Operation = tuple[Any, bytes]
 
@@ -88,8 +88,7 @@ class Reading:
 
     def fail(self, error: Exception) -> None:
         """Note that `error` cost some of the content; one about memory is raised."""
-        if is_out_of_memory(error):
-            raise error
+        raise_if_out_of_memory(error)
         self.failure = self.failure or error
 
     def prepare_form(self, name: Any, resources: DictionaryObject, pdf: Any) -> None:
@@ -175,7 +174,7 @@ class TextContent(ContentStream):
         for part in parts:
             try:
                 data = part.get_data()
-            except Exception as error:  # noqa: BLE001 - whatever a filter raises
+            except Exception as error:
                 self._fail(error)
                 continue
             length += len(data) + 1
@@ -285,7 +284,7 @@ class _Tokens:
                 raise PdfReadError(f"{NO_OBJECT[0]} at {at} of a content")
             self._stream.seek(at)
             target.append(read_object(self._stream, None, "bytes", parsing_budget=self._budget))
-        except Exception as error:  # noqa: BLE001 - whatever pypdf raises at what it cannot read
+        except Exception as error:
             self._content.reading.fail(error)
             self._patience -= 1 if str(error).startswith(NO_OBJECT) else _ENDLESS
             if self._patience < 0 or not isinstance(error, PdfReadError):
@@ -301,7 +300,7 @@ class _Tokens:
             read_inline_image(
                 content_stream=self._content, stream=self._stream, parsing_budget=self._budget
             )
-        except Exception as error:  # noqa: BLE001 - whatever pypdf raises at what it cannot read
+        except Exception as error:
             self._content.reading.fail(error)
             return len(self._data)
         return self._stream.tell()
@@ -426,8 +425,7 @@ class _Replacement:
                 return _as_text(text.get_object())
             return self._text_of_element(properties.get("/MCID"))
         except Exception as error:  # then what is shown stands for itself
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
             return None
 
     def _property_list(self, name: NameObject) -> Any:

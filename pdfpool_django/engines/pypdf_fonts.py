@@ -14,7 +14,7 @@ from pypdf._codecs import adobe_glyphs
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
 from pypdf.generic._font import Font
 
-from pdfpool_django.sandbox.child import is_out_of_memory
+from pdfpool_django.sandbox.child import raise_if_out_of_memory
 
 JIS = "pdfpool-jis"
 """The codec of the CMaps ``H`` and ``V``: JIS X 0208 in two bytes of seven bits."""
@@ -157,8 +157,7 @@ def _built(resource: DictionaryObject) -> Font:
     try:
         return _build(resource)
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
+        raise_if_out_of_memory(error)
         failure = error
     with contextlib.suppress(Exception):
         return _build(_without(resource, _WIDTHS))

@@ -27,7 +27,7 @@ from pypdf.generic import (
 
 from pdfpool_django.engines.pypdf_content import original
 from pdfpool_django.errors import PdfPoolError, Unsupported
-from pdfpool_django.sandbox.child import is_out_of_memory
+from pdfpool_django.sandbox.child import raise_if_out_of_memory
 
 Judge = Callable[[Exception], PdfPoolError]
 
@@ -85,8 +85,7 @@ def images(page: PageObject, judge: Judge) -> Iterator[tuple[dict[str, Any], byt
             found, data = _decoded(picture)
             about |= found | {"name": f"{name[:_MAX_NAME]}.{found['format']}"}
         except Exception as error:
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
             about["error"] = _reason(error, judge).as_data()
         if isinstance(picture, EncodedStreamObject):
             picture.decoded_self = None  # else the samples of every picture read pile up
@@ -176,15 +175,14 @@ def _in_content(
         stream.set_data(data)
         operations = stream.operations
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
+        raise_if_out_of_memory(error)
         yield error
         return
     for operands, operator in operations:
         if operator == b"INLINE IMAGE":
             try:
                 yield _written_out(operands, resources)
-            except Exception as error:  # noqa: BLE001 - this picture's, whatever it is
+            except Exception as error:
                 yield error
 
 

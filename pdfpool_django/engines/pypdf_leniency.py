@@ -25,7 +25,7 @@ from pypdf.generic import (
 )
 
 from pdfpool_django.engines import pypdf_fonts
-from pdfpool_django.sandbox.child import is_out_of_memory
+from pdfpool_django.sandbox.child import raise_if_out_of_memory
 
 ROOT_SEARCH = 200_000
 """Objects that are looked at for the catalog of a file that does not say where it is."""
@@ -91,8 +91,7 @@ def _resolved_length(length: IndirectObject, stream: Any) -> Any:
     try:
         return length.get_object()
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
+        raise_if_out_of_memory(error)
         logger.warning("%s", error)
         return None
     finally:

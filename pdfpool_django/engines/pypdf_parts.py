@@ -23,7 +23,7 @@ from pypdf.generic import (
 
 from pdfpool_django.engines.pypdf_content import original
 from pdfpool_django.errors import PdfPoolError
-from pdfpool_django.sandbox.child import describe, is_out_of_memory
+from pdfpool_django.sandbox.child import describe, raise_if_out_of_memory
 
 MAX_OUTLINE = 10_000
 """Items of an outline; more are left out, with a warning."""
@@ -288,8 +288,7 @@ def attachments(reader: PdfReader, judge: Judge) -> Iterator[tuple[dict[str, Any
         try:
             data = EmbeddedFile("", specification).content
         except Exception as error:
-            if is_out_of_memory(error):
-                raise
+            raise_if_out_of_memory(error)
             about["error"] = judge(error).as_data()
         yield about, data
 
@@ -339,7 +338,6 @@ def _resolve(value: Any) -> Any:
     try:
         return None if value is None else value.get_object()
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
+        raise_if_out_of_memory(error)
         logger.warning("%s", describe(error))
         return None

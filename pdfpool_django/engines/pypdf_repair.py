@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from pdfpool_django.errors import InvalidPdf, PdfPoolError
-from pdfpool_django.sandbox.child import is_out_of_memory
+from pdfpool_django.sandbox.child import raise_if_out_of_memory
 
 MAX_SIZE = 64 * 1024 * 1024
 """Bytes of a file that is worth the memory of a second look."""
@@ -55,8 +55,7 @@ def opened(file: io.BufferedIOBase, open_file: Callable[[io.BufferedIOBase], Doc
     except PdfPoolError:
         raise
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
+        raise_if_out_of_memory(error)
         failure = error
     mended = _mended(file, open_file, is_empty=document is not None)
     if mended is not None:
@@ -86,8 +85,7 @@ def _tried(
     try:
         return open_file(file)
     except Exception as error:
-        if is_out_of_memory(error):
-            raise
+        raise_if_out_of_memory(error)
         return None
 
 

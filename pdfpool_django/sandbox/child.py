@@ -125,6 +125,12 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def raise_if_out_of_memory(error: Exception) -> None:
+    """Raise an error on that is no fault of what was read, and so must not be got over."""
+    if is_out_of_memory(error):
+        raise error
+
+
 def describe(error: BaseException) -> str:
     """Return the error's type and text, whatever its ``str`` does; no two runs differ in it."""
     try:

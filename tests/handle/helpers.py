@@ -185,19 +185,19 @@ def in_threads(*functions: Callable[[], Any]) -> list[Any]:
 @contextmanager
 def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     """After the block there is no child, descriptor or thread that was not there before."""
-    before = _what_is_there(sandbox)
+    settle(sandbox)
+    threads, descriptors = _threads(), _descriptors()
     yield
     # Of those that were forgotten their launcher's report takes note.
     eventually(lambda: children(sandbox) == [], "no child in use")
     settle(sandbox)
-    eventually(lambda: not _threads() - before[0], "no thread that is left")
-    assert _what_is_there(sandbox)[1] == before[1]
+    eventually(lambda: not _threads() - threads, "no thread that is left")
+    eventually(lambda: not _descriptors() - descriptors, "no descriptor that is left")
 
 
-def _what_is_there(sandbox: Sandbox) -> tuple[Counter[str], list[str]]:
-    settle(sandbox)
+def _descriptors() -> Counter[str]:
     gc.collect()
-    return _threads(), open_descriptors()
+    return Counter(open_descriptors())
 
 
 def _threads() -> Counter[str]:
