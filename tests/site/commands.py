@@ -27,14 +27,14 @@ class Answer:
 
 
 def run(*arguments: Any, **options: Any) -> Answer:
-    out, err = io.StringIO(), options.pop("stderr", io.StringIO())
+    out, err = (options.get(name) or io.StringIO() for name in ("stdout", "stderr"))
     status, message = 0, ""
     try:
         call_command("extract_pdf", *map(str, arguments), stdout=out, stderr=err)
     except CommandError as error:
         status, message = error.returncode, str(error)
-    said = err.getvalue() if isinstance(err, io.StringIO) else ""
-    return Answer(out.getvalue(), said, status, message)
+    said = [each.getvalue() if isinstance(each, io.StringIO) else "" for each in (out, err)]
+    return Answer(*said, status, message)
 
 
 def write(folder: Path, name: str, data: bytes | None = None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 from collections.abc import Iterator
@@ -251,6 +252,39 @@ def test_a_terminal_shows_no_bar_where_none_is_wanted(folder: Path) -> None:
     with terminal() as (file, written):
         run(write(folder, "a.pdf", SAMPLE), "--no-progress", stderr=file)
         assert written() == ""
+
+
+def on_screen(written: str) -> list[str]:
+    """Return the lines that a terminal shows of what was written to it."""
+    lines, column = [""], 0
+    for character in written:
+        if character == "\r":
+            column = 0
+        elif character == "\n":
+            lines.append("")
+            column = 0
+        else:
+            lines[-1] = lines[-1][:column].ljust(column) + character + lines[-1][column + 1 :]
+            column += 1
+    return [line.rstrip() for line in lines]
+
+
+def run_on_terminal(folder: Path, *options: str) -> list[str]:
+    paths = [write(folder, f"{n}.pdf") for n in range(3)]
+    with terminal() as (file, written):
+        run(*paths, *options, "--jobs", "1", stdout=file, stderr=file)
+        return on_screen(written().replace("\f", ""))
+
+
+def test_text_on_the_same_terminal_is_not_mixed_with_the_bar(folder: Path) -> None:
+    assert run_on_terminal(folder) == [f"text of {n}.pdf" for n in range(3)] + [""]
+
+
+def test_json_on_the_same_terminal_is_not_mixed_with_the_bar(folder: Path) -> None:
+    results = json.loads("".join(run_on_terminal(folder, "--format", "json")))
+    assert [result["pages"][0]["text"].strip() for result in results] == [
+        f"text of {n}.pdf" for n in range(3)
+    ]
 
 
 def test_messages_are_not_lost_in_the_bar(folder: Path) -> None:

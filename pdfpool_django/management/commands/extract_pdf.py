@@ -61,6 +61,16 @@ class _Progress:
         else:
             self._bar.update()
 
+    def write(self, writer: _Writer, item: _Item) -> None:
+        """Have a result written, without the bar in between where both are on a terminal."""
+        if self._bar.disable or not writer.on_terminal:
+            writer.write(item)
+            return
+        with tqdm.get_lock():  # type: ignore[no-untyped-call]
+            self._bar.clear(nolock=True)
+            writer.write(item)
+            writer.end_line()  # the bar is drawn where the last one stands
+
     def say(self, line: str) -> None:
         self._bar.write(line, file=self._stream)
 
@@ -181,7 +191,7 @@ class Command(BaseCommand):
             ]
             for item, future in zip(items, futures, strict=True):
                 self._wait_for(item, future)
-                writer.write(item)
+                self._progress.write(writer, item)
             writer.close()
         finally:
             executor.shutdown(wait=False, cancel_futures=True)
@@ -261,6 +271,11 @@ class _Writer:
     def __init__(self, out: Any) -> None:
         self._out = out
         self._count = 0
+        self._ended = True
+
+    @property
+    def on_terminal(self) -> bool:
+        return self._out is not None and self._out.isatty()
 
     def write(self, item: _Item) -> None:
         raise NotImplementedError
@@ -268,26 +283,31 @@ class _Writer:
     def close(self) -> None:
         """Write what comes after the last result."""
 
+    def end_line(self) -> None:
+        if not self._ended:
+            self._put("\n")
+
+    def _put(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+        self._ended = text.endswith("\n")
+
 
 class _TextWriter(_Writer):
     def write(self, item: _Item) -> None:
         if item.result is None:
             return
         # Files are parted as pages are, so that the whole is one stream of pages.
-        text = _text(item)
-        self._out.write("\f" * bool(self._count) + text)
-        self._out.flush()
+        self._put("\f" * bool(self._count) + _text(item))
         self._count += 1
-        self._ended = text.endswith("\n")
 
     def close(self) -> None:
-        if self._count and not self._ended:
-            self._out.write("\n")
+        self.end_line()
 
 
 class _JsonWriter(_Writer):
     def write(self, item: _Item) -> None:
-        self._out.write(("," if self._count else "[") + "\n" + _json(_as_object(item)))
+        self._put(("," if self._count else "[") + "\n" + _json(_as_object(item)))
         self._count += 1
 
     def close(self) -> None:
@@ -296,8 +316,7 @@ class _JsonWriter(_Writer):
 
 class _LinesWriter(_Writer):
     def write(self, item: _Item) -> None:
-        self._out.write(_lines(item))
-        self._out.flush()
+        self._put(_lines(item))
 
 
 _STREAM_WRITERS: dict[str, type[_Writer]] = {
