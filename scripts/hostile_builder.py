@@ -809,6 +809,7 @@ def _structure() -> bytes:
         "of a text field": b"/FT /Tx /V (Alice Example)",
         "in UTF-16": b"/FT /Tx /V " + _utf16("Alice Example"),
         "of a choice": b"/FT /Ch /V (a) /Opt [[(a) (Alice Example)] (b)]",
+        "of two choices": b"/FT /Ch /V [(b) (a)] /Opt [[(a) (Alice Example)] (b)]",
         "of a field around": b"/Parent << /FT /Tx /V (Alice Example) >>",
     },
     text=(SENTENCE, "Alice Example"),
@@ -845,9 +846,23 @@ def _broken_annotations() -> bytes:
     return annotated(b"/Subtype 7", b"7 null 99 0 R [1] (a)")
 
 
-def annotated(entries: bytes, others: bytes = b"") -> bytes:
-    """Return a page with the sentence and an annotation."""
+@kind("written on top: a long value, which is a stream", text=(SENTENCE, "Alice Example"))
+def _long_value() -> bytes:
     builder = PdfBuilder()
+    value = builder.add_stream(b"Alice Example")
+    return annotated(b"/Subtype /Widget /FT /Tx /V %d 0 R" % value, builder=builder)
+
+
+@kind("not written on top: a field that is within itself")
+def _field_within_itself() -> bytes:
+    builder = PdfBuilder()
+    field = builder.add(b"<< /Parent 1 0 R >>")
+    return annotated(b"/Subtype /Widget /Parent %d 0 R" % field, builder=builder)
+
+
+def annotated(entries: bytes, others: bytes = b"", builder: PdfBuilder | None = None) -> bytes:
+    """Return a page with the sentence and an annotation."""
+    builder = builder or PdfBuilder()
     page = Page(builder)
     annotation = b"<< /Type /Annot /Rect [0 0 9 9] %s >>" % entries
     page.entries += b" /Annots [%s %s]" % (others, annotation)
