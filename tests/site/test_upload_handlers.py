@@ -96,7 +96,14 @@ def browser(db: None) -> Client:
     return client
 
 
-@pytest.fixture(params=["program", "browser", "browser, token last"])
+def with_database(name: str) -> Any:
+    """Ask for one here: pytest-django makes none for a fixture that is found later."""
+    return pytest.param(name, marks=pytest.mark.django_db)
+
+
+@pytest.fixture(
+    params=["program", with_database("browser"), with_database("browser, token last")], ids=str
+)
 def send(request: pytest.FixtureRequest) -> Any:
     """Send a file as one of these does."""
     client: Client = request.getfixturevalue(request.param.split(",")[0])

@@ -230,7 +230,7 @@ def strict(member: Client) -> Client:
 
 
 @pytest.fixture(params=["with the CSRF check", "without it"])
-def sender(request: pytest.FixtureRequest) -> Client:
+def sender(request: pytest.FixtureRequest, db: None) -> Client:
     """A form is parsed by whoever asks for it first."""
     name = "strict" if request.param.startswith("with ") else "member"
     client: Client = request.getfixturevalue(name)
