@@ -25,6 +25,7 @@ from tests.sandbox.helpers import (
     scripted,
     settle,
 )
+from tests.sandbox.rest import await_rest
 
 ENGINE = "tests.handle.engine"
 WAITS = "waits_here"
@@ -185,6 +186,7 @@ def in_threads(*functions: Callable[[], Any]) -> list[Any]:
 @contextmanager
 def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     """After the block there is no child, descriptor or thread that was not there before."""
+    await_rest()
     settle(sandbox)
     threads, descriptors = _threads(), _descriptors()
     yield

@@ -47,8 +47,8 @@ from tests.sandbox.helpers import (
     open_descriptors,
     scripted,
     settle,
-    standbys,
 )
+from tests.sandbox.rest import await_rest
 
 SETTINGS = {
     "ENGINE": ENGINE,
@@ -265,8 +265,7 @@ def test_a_slot_that_does_not_come_free_in_time_is_busy(changed: Any) -> None:
 def test_refusals_leave_no_descriptor() -> None:
     extract(script(1), caller="me")  # so that the pool has its launcher, too
     with opened():
-        settle(runtime.backend()._sandbox)  # type: ignore[attr-defined]
-        eventually(lambda: len(standbys(handles_sandbox())) == 1, "the next standby")
+        await_rest()
         before = open_descriptors()
         for _ in range(5):
             with pytest.raises(CallerBusy):

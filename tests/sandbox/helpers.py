@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,9 +37,15 @@ LIMITS = Limits(deadline=LIMIT, page_deadline=LIMIT, memory=MEMORY, max_pages=50
 SCRIPTED = "tests.engines.scripted"
 
 
+made: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+"""The sandboxes of this process's tests."""
+
+
 def make_sandbox(engine: str = SCRIPTED, **changes: Any) -> Sandbox:
     options = {"python": sys.executable, "memory": MEMORY, "cpu": LIMIT, "standbys": 1}
-    return Sandbox(SandboxConfig(engine=engine, **(options | changes)))
+    sandbox = Sandbox(SandboxConfig(engine=engine, **(options | changes)))
+    made.add(sandbox)
+    return sandbox
 
 
 @contextmanager
