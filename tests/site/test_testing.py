@@ -29,6 +29,7 @@ from pdfpool_django.testing import (
     extraction,
 )
 from tests.sandbox.helpers import open_descriptors
+from tests.sandbox.rest import await_rest
 from tests.site.asking import Ask
 from tests.site.backend_conformance import child_processes
 
@@ -76,6 +77,7 @@ def test_neither_a_process_nor_a_thread_is_started_and_nothing_stays_open(ask: A
         return child_processes(), open_descriptors()
 
     with canned(text=TEXTS):
+        await_rest()
         ask(DOCUMENT, caller="a")
         before, threads = now(), set(threading.enumerate())
         ask(DOCUMENT, caller="a")
@@ -276,6 +278,7 @@ def test_the_command_answers(tmp_path: Path) -> None:
 
 
 def test_a_handle_is_refused_as_told_or_as_unsupported() -> None:
+    await_rest()
     before = open_descriptors()
     with canned(error=errors.CallerBusy) as fake, pytest.raises(errors.CallerBusy):
         runtime.document(DOCUMENT, caller="a", password="secret")
