@@ -53,8 +53,8 @@ class Site:
         return descendants(self.process.pid)
 
     def release(self) -> None:
-        """Let documents go on that wait for a signal."""
-        for pid in self.descendants()[1:]:
+        """Let documents go on that wait for a signal; it would end a launcher that starts."""
+        for pid in self.at_their_page():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGUSR1)
 
@@ -73,25 +73,27 @@ class Site:
         return [self.process.pid, *self.descendants()]
 
     def await_page(self) -> int:
-        """Return the child that waits for a signal at its page, once there is one.
-
-        A server with one request at a time cannot be asked how its job is; that the child has
-        installed its handler can be seen from outside.
-        """
+        """Return the child that waits for a signal at its page, once there is one."""
         waiting: list[int] = []
 
         def found() -> bool:
-            # Below the launcher: before its exec it, too, has a handler, the server's own.
-            of_ours, parent_of, serving = self.ours(), parents(), self.django_pid()
-            waiting[:] = [
-                pid
-                for pid in of_ours
-                if parent_of.get(pid) != serving and handles(pid, signal.SIGUSR1)
-            ]
+            waiting[:] = self.at_their_page()
             return bool(waiting)
 
         await_truth(found, "no child has come to its page")
         return waiting[0]
+
+    def at_their_page(self) -> list[int]:
+        """Return the children that wait for a signal at their page.
+
+        A server with one request at a time cannot be asked how its job is; that the child has
+        installed its handler can be seen from outside.
+        """
+        # Below the launcher: before its exec it, too, has a handler, the server's own.
+        of_ours, parent_of, serving = self.ours(), parents(), self.django_pid()
+        return [
+            pid for pid in of_ours if parent_of.get(pid) != serving and handles(pid, signal.SIGUSR1)
+        ]
 
 
 def await_truth(condition: Callable[[], object], otherwise: str) -> None:

@@ -92,6 +92,7 @@ def test_identical_uploads_at_once_share_one_child(
     ]
     state = until(scripted, lambda state: state["details"]["joined"] == 2 and in_child(state))
     assert state["running"] == 1
+    scripted.await_page()
     scripted.release()
     assert {answer.result(STEP_LIMIT).status for answer in answers} == {200}
     details = scripted.state()["details"]
@@ -115,6 +116,7 @@ def test_beyond_slots_and_queue_is_busy_and_a_second_document_is_one_too_many(
     assert refused.status == 503
     assert refused.json["code"] == "busy"
     assert int(refused.headers["Retry-After"]) >= 1
+    scripted.await_page()
     scripted.release()
     assert running.result(STEP_LIMIT).json["complete"]
     assert waiting.result(STEP_LIMIT).json["complete"]

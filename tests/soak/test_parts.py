@@ -113,13 +113,21 @@ def server(answer: bytes) -> Iterator[str]:
         def serve() -> None:
             connection, _ = listener.accept()
             with connection:
-                connection.recv(65536)
+                _read_request(connection)
                 connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread.join()
+
+
+def _read_request(connection: socket.socket) -> None:
+    """Read all of it: an end with something unread breaks off what has been answered (RFC 1122)."""
+    with connection.makefile("rb") as file:
+        head = b"".join(iter(file.readline, b"\r\n"))
+        length = re.search(rb"(?i)^content-length: (\d+)", head, re.MULTILINE)
+        file.read(int(length[1]) if length else 0)
 
 
 def asked(answer: bytes, kills: Kills) -> Told:
