@@ -1,8 +1,9 @@
-"""What every test may rely on: a backend that one test has built is not left to run on."""
+"""What every test may rely on: no backend is left to run on, and somebody has logged in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,3 +15,10 @@ def no_backend_is_left() -> Iterator[None]:
     from pdfpool_django import runtime
 
     runtime.reset()
+
+
+@pytest.fixture
+def member(db: None, client: Any, django_user_model: Any) -> Any:
+    """The browser of a user who has logged in."""
+    client.force_login(django_user_model.objects.create_user("member"))
+    return client

@@ -194,7 +194,7 @@ def nothing_left(sandbox: Sandbox) -> Iterator[None]:
     eventually(lambda: children(sandbox) == [], "no child in use")
     settle(sandbox)
     eventually(lambda: not _threads() - threads, "no thread that is left")
-    eventually(lambda: not _descriptors() - descriptors, "no descriptor that is left")
+    assert not _descriptors() - descriptors
 
 
 def _descriptors() -> Counter[str]:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client, override_settings
+from django.test import override_settings
 
 from pdfpool_django import runtime
 from tests.sandbox.helpers import eventually
@@ -40,13 +39,6 @@ def ask(request: pytest.FixtureRequest) -> Ask:
     """Each of the four public functions."""
     way: Ask = request.param
     return way
-
-
-@pytest.fixture
-def member(db: None, client: Client) -> Client:
-    """The browser of a user who has logged in."""
-    client.force_login(User.objects.create_user("member"))
-    return client
 
 
 @pytest.fixture
