@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import Any, ClassVar, TypedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, TypedDict, cast
 
 from pdfpool_django.text import clean
 
@@ -19,6 +21,21 @@ class ErrorDict(TypedDict):
 
     code: str
     detail: str
+
+
+class ErrorNote(dict[str, str]):
+    """An `ErrorDict` that its reader may still be told in another language."""
+
+    template: str | None = None
+    """The sentence without its parameters; ``None`` where it is not known."""
+    params: Mapping[str, Any] = MappingProxyType({})
+
+
+def error_note(code: str, template: str, params: Mapping[str, Any]) -> ErrorDict:
+    """Return an error as results carry it, in English, with what it takes to translate it."""
+    note = ErrorNote(code=code, detail=template % params)
+    note.template, note.params = template, params
+    return cast(ErrorDict, note)
 
 
 class PdfPoolError(Exception):
@@ -55,7 +72,7 @@ class PdfPoolError(Exception):
 
     def as_error(self) -> ErrorDict:
         """Return the error as results carry it, in English."""
-        return {"code": self.code, "detail": str(self)}
+        return error_note(self.code, self.template, self.params)
 
     def as_data(self) -> dict[str, Any]:
         """Return the error as JSON-safe data; `from_data` turns it back."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext, gettext_noop
 
 from pdfpool_django import conf, errors
-from pdfpool_django.errors import PdfPoolError
+from pdfpool_django.errors import ErrorDict, ErrorNote, PdfPoolError
+from pdfpool_django.model import DocumentInfo, Extraction, Page, WarningDict
+
+_Said = TypeVar("_Said", bound=DocumentInfo | Page | Extraction)
 
 PROBLEM_TYPE = "urn:pdfpool:error:"
 """What the ``type`` of problem details begins with (RFC 9457, 3.1.1); the code follows."""
@@ -53,6 +57,35 @@ def title_of(error: PdfPoolError) -> str:
 def detail_of(error: PdfPoolError) -> str:
     """Return an error's sentence, translated."""
     return gettext(error.template) % error.params
+
+
+def localized(value: _Said) -> _Said:
+    """Return a result, or a part of one, with the sentences of its errors and warnings translated.
+
+    Its job may have been shared by people of several languages, so it says
+    them in English. What a library has logged stays as it is.
+    """
+    if isinstance(value, DocumentInfo):
+        return value
+    changes: dict[str, Any] = {}
+    if value.error is not None:
+        changes["error"] = _localized_error(value.error)
+    if value.warnings:
+        changes["warnings"] = tuple(_localized_warning(each) for each in value.warnings)
+    if isinstance(value, Extraction):
+        changes["pages"] = tuple(localized(page) for page in value.pages)
+    return dataclasses.replace(value, **changes) if changes else value
+
+
+def _localized_error(error: ErrorDict) -> ErrorDict:
+    if not isinstance(error, ErrorNote) or error.template is None:
+        return error
+    return {"code": error["code"], "detail": gettext(error.template) % error.params}
+
+
+def _localized_warning(warning: WarningDict) -> WarningDict:
+    detail = warning["detail"]
+    return {**warning, "detail": gettext(detail) if detail else detail}
 
 
 def retry_after(error: PdfPoolError) -> int | None:

@@ -12,7 +12,7 @@ from django.http import StreamingHttpResponse
 from pdfpool_django import http
 from pdfpool_django.backends.base import Run
 from pdfpool_django.errors import InternalError, PdfPoolError
-from pdfpool_django.model import Event
+from pdfpool_django.model import Event, Extraction
 
 logger = logging.getLogger("pdfpool_django.streaming")
 
@@ -36,7 +36,7 @@ class _Lines:
             leave()
 
     def _beginning(self) -> list[bytes]:
-        return [] if self._first is None else [_line(self._first.as_event())]
+        return [] if self._first is None else [_event_line(self._first)]
 
 
 class EventLines(_Lines):
@@ -57,8 +57,8 @@ class EventLines(_Lines):
         try:
             yield from self._beginning()
             for event in self._events:
-                yield _line(event.as_event())
-            yield _line(self._run.result().as_event())
+                yield _event_line(event)
+            yield _event_line(self._run.result())
         except Exception as error:  # noqa: BLE001 - the response has begun: a line must say it
             yield _error_line(error)
         finally:
@@ -85,8 +85,8 @@ class AsyncEventLines(_Lines):
             for line in self._beginning():
                 yield line
             async for event in self._events:
-                yield _line(event.as_event())
-            yield _line((await self._run.aresult()).as_event())
+                yield _event_line(event)
+            yield _event_line(await self._run.aresult())
         except Exception as error:  # noqa: BLE001 - the response has begun: a line must say it
             yield _error_line(error)
         finally:
@@ -99,6 +99,10 @@ def response(lines: EventLines | AsyncEventLines) -> StreamingHttpResponse:
     # nginx would collect them else.
     streamed["X-Accel-Buffering"] = "no"
     return streamed
+
+
+def _event_line(event: Event | Extraction) -> bytes:
+    return _line(http.localized(event).as_event())
 
 
 def _line(event: dict[str, Any]) -> bytes:

@@ -213,7 +213,8 @@ class ExtractView(ExtractionView):
             response = HttpResponse(result.text, content_type="text/plain; charset=utf-8")
             response["Pdfpool-Complete"] = "true" if result.complete else "false"
         else:
-            response = JsonResponse(result.as_dict(), json_dumps_params={"ensure_ascii": False})
+            said = http.localized(result).as_dict()
+            response = JsonResponse(said, json_dumps_params={"ensure_ascii": False})
         response["Vary"] = "Accept"
         return response
 
@@ -234,7 +235,8 @@ class UploadView(ExtractionView):
         return self._page(request, {"form": UploadForm()})
 
     def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
-        return self._page(request, {"form": UploadForm(), "extraction": result})
+        context = {"form": UploadForm(), "extraction": http.localized(result)}
+        return self._page(request, context)
 
     def respond_to_error(self, request: HttpRequest, error: PdfPoolError) -> HttpResponseBase:
         if isinstance(error, NotAuthenticated):

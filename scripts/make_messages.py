@@ -35,6 +35,8 @@ msgstr ""
 # The pool's errors have names that ours have, too; they are translated into ours before.
 _OF_NO_PERSON = ("pool.py", "tickets.py")
 
+_WARNINGS = ("no_text_layer", "unmapped_text", "xfa_form")
+
 FUNCTIONS: dict[str, tuple[int, ...] | None] = {
     "gettext": None,
     "gettext_lazy": None,
@@ -51,7 +53,7 @@ def messages() -> Catalog:
         if path.name in _OF_NO_PERSON:
             continue
         place = path.relative_to(PACKAGE).as_posix()
-        for line, message in (*_marked(path), *_of_errors(path)):
+        for line, message in (*_marked(path), *_of_errors(path), *_of_warnings(path)):
             catalog.add(message, locations=[(place, line)], flags=_flags(message))
     for path in sorted((PACKAGE / "templates").rglob("*.html")):
         place = path.relative_to(PACKAGE).as_posix()
@@ -80,12 +82,23 @@ def _of_errors(path: Path) -> Iterator[tuple[int, Message]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and _name(node.func) in _error_classes() and node.args:
             value: ast.expr | None = node.args[0]
+        elif isinstance(node, ast.Call) and _name(node.func) == "error_note":
+            value = node.args[1]
         elif isinstance(node, ast.Assign) and _name(node.targets[0]) == "default_template":
             value = node.value
         else:
             continue
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield node.lineno, value.value
+
+
+def _of_warnings(path: Path) -> Iterator[tuple[int, Message]]:
+    """Yield the sentences of warnings: they stand beside their code."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+            code, sentence = (getattr(each, "value", None) for each in node.elts)
+            if code in _WARNINGS and isinstance(sentence, str):
+                yield node.lineno, sentence
 
 
 def _name(node: ast.expr) -> str:

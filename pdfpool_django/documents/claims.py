@@ -119,10 +119,11 @@ def _failure(data: object) -> PdfPoolError | None:
         return None
     try:
         error = from_data(data)  # type: ignore[arg-type]
-        detail = clean_line(str(error), _MAX_DETAIL)
     except (KeyError, TypeError, ValueError) as cause:
         raise Garbled from cause
-    return type(error)("%(detail)s", detail=detail)
+    said = str(error)
+    detail = clean_line(said, _MAX_DETAIL)
+    return error if detail == said else type(error)("%(detail)s", detail=detail)
 
 
 def _warnings(found: object, page: int | None) -> list[WarningDict]:

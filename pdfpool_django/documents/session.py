@@ -13,21 +13,22 @@ from pdfpool_django.documents.claims import Garbled, Opened
 from pdfpool_django.errors import (
     Crashed,
     DeadlineExceeded,
-    ErrorDict,
     MemoryExceeded,
     OutputTooLarge,
     PdfPoolError,
     Unavailable,
+    error_note,
 )
 from pdfpool_django.model import Limits, Page, PageSelection
 from pdfpool_django.sandbox.descriptors import Descriptor
 from pdfpool_django.sandbox.host import Child, ChildLost, Sandbox
 from pdfpool_django.sandbox.wire import Frame
 
-NOT_ATTEMPTED: ErrorDict = {
-    "code": "not_attempted",
-    "detail": "The page was not read, as the reading had been stopped before it; ask for it alone.",
-}
+NOT_ATTEMPTED = error_note(
+    "not_attempted",
+    "The page was not read, as the reading had been stopped before it; ask for it alone.",
+    {},
+)
 
 
 class Stopped(Exception):

@@ -38,7 +38,7 @@ class _Item:
     """The path of its result, below the output folder, without an ending."""
     result: Extraction | None = None
     error: ErrorDict | None = None
-    events: list[dict[str, Any]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -210,12 +210,13 @@ class Command(BaseCommand):
             item.error = {"code": error.code, "detail": http.detail_of(error)}
         except OSError as error:
             item.error = {"code": "unreadable", "detail": _reason(error)}
+        if item.result is not None:
+            item.result = http.localized(item.result)
         self._report(item)
 
     def _report(self, item: _Item) -> None:
         if item.error is not None:
             self._progress.say(f"{item.path}: {item.error['detail']}")
-            item.events.append({"type": "error", "error": item.error})
             return
         for page in item.result.pages if item.result else ():
             if page.error is not None and page.error["code"] != "not_attempted":
@@ -231,10 +232,8 @@ class Command(BaseCommand):
             for event in run.events():
                 self._progress.take(event)
                 if keep_events:
-                    item.events.append(event.as_event())
+                    item.events.append(event)
             item.result = run.result()
-        if keep_events:
-            item.events.append(item.result.as_event())
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:
@@ -258,7 +257,16 @@ def _text(item: _Item) -> str:
 
 
 def _lines(item: _Item) -> str:
-    return "".join(_json({"path": item.path, **event}) + "\n" for event in item.events)
+    return "".join(_json({"path": item.path, **line}) + "\n" for line in _lines_of(item))
+
+
+def _lines_of(item: _Item) -> Iterator[dict[str, Any]]:
+    for event in item.events:
+        yield http.localized(event).as_event()
+    if item.result is not None:
+        yield item.result.as_event()
+    if item.error is not None:
+        yield {"type": "error", "error": item.error}
 
 
 def _json(value: Any) -> str:
