@@ -1,11 +1,19 @@
-"""What every test may rely on: no backend is left to run on, and somebody has logged in."""
+"""What every test may rely on: interrupts end what it starts, and no backend is left to run on."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_are_heeded() -> None:
+    """A shell has its background jobs ignore them, and what the tests start would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

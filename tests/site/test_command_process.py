@@ -26,11 +26,6 @@ INTERRUPTED = 130
 READER_GONE = 141
 
 
-def heed_interrupts() -> None:
-    # A shell has its background jobs ignore them, and the tests may be one.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @contextmanager
 def started(*arguments: Any, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """Start the command, where no database can be reached."""
@@ -43,7 +38,6 @@ def started(*arguments: Any, **environment: str) -> Iterator[subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heed_interrupts,
     )
     with process:
         try:
