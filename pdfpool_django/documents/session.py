@@ -156,6 +156,7 @@ class Session:
             self._stopped = True
             if self._child is not None:
                 self._child.kill()
+        self._sandbox.wake()  # in case there is none yet
 
     def close(self) -> None:
         """End the child, if there is one."""
@@ -188,7 +189,12 @@ class Session:
         return self._reading_ahead or child.receive(self.budget.deadline, 0) is None
 
     def _new_child(self) -> Child:
-        child = self._sandbox.child(self.budget.deadline)
+        try:
+            child = self._sandbox.child(self.budget.deadline, lambda: self._stopped)
+        except Unavailable:
+            if self._stopped:
+                raise Stopped from None
+            raise
         self._answered = 0
         with self._swap:
             self._child = child

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -516,6 +516,20 @@ def _spawn(python: str, fd: int) -> subprocess.Popen[bytes]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Patience:
+    """How long somebody waits for a child."""
+
+    until: float
+    given_up: Callable[[], bool]
+
+    def wait(self, changed: threading.Condition) -> None:
+        seconds = self.until - time.monotonic()
+        if seconds <= 0 or self.given_up():
+            raise Unavailable()
+        changed.wait(seconds)
+
+
 class Sandbox:
     """Gives out children, each good for one document; starts its launcher on first use."""
 
@@ -531,40 +545,46 @@ class Sandbox:
         self._children_used = 0
         self._endings: Counter[str] = Counter()
 
-    def child(self, deadline: float) -> Child:
+    def child(self, deadline: float, given_up: Callable[[], bool] = lambda: False) -> Child:
         """Return a child that has read nothing yet; give it back with `release`.
 
         Args:
             deadline: Instant (``time.monotonic``) until which to wait for one.
+            given_up: Tells, after each `wake`, whether there is no need to wait any more.
 
         Raises:
-            Unavailable: There is none to be had.
+            Unavailable: There is none to be had, or it was given up.
         """
         until = min(deadline, time.monotonic() + START_SECONDS)
         try:
-            child = self._child(until)
+            child = self._child(_Patience(until, given_up))
         except Unavailable:
-            if time.monotonic() < deadline:  # else it was the caller's time that was too short
+            if time.monotonic() < deadline and not given_up():  # else it was no fault of ours
                 self._failing = True
             raise
         self._failing = False
         self._children_used += 1
         return child
 
-    def _child(self, until: float) -> Child:
+    def wake(self) -> None:
+        """Have those who wait for a child see whether they are to give up."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _child(self, patience: _Patience) -> Child:
         for _ in range(_LAUNCHERS_TRIED):
-            launcher = self._ready_launcher(until)
-            child = self._take(launcher, until)
+            launcher = self._ready_launcher(patience)
+            child = self._take(launcher, patience)
             if child is not None:
                 return child
         raise Unavailable
 
-    def _take(self, launcher: _Launcher, until: float) -> Child | None:
+    def _take(self, launcher: _Launcher, patience: _Patience) -> Child | None:
         with self._changed:
             child = launcher.take()
         if child is None:
             launcher.tell("want")
-            child = self._await_standby(launcher, until)
+            child = self._await_standby(launcher, patience)
         return child
 
     def release(self, child: Child) -> None:
@@ -598,11 +618,11 @@ class Sandbox:
         if launcher is not None:
             launcher.close()
 
-    def _ready_launcher(self, until: float) -> _Launcher:
+    def _ready_launcher(self, patience: _Patience) -> _Launcher:
         """Return a live launcher; the first who finds none starts it, the others wait."""
         with self._changed:
             while self._starting:
-                self._wait(until)
+                patience.wait(self._changed)
             self._refuse_if_closed()
             if self._launcher is not None and self._launcher.alive:
                 return self._launcher
@@ -638,7 +658,7 @@ class Sandbox:
         if self._closed:
             raise Unavailable("The service is shutting down; try again in a moment.")
 
-    def _await_standby(self, launcher: _Launcher, until: float) -> Child | None:
+    def _await_standby(self, launcher: _Launcher, patience: _Patience) -> Child | None:
         """Return the next standby, or ``None`` where the launcher has ended after a good start."""
         with self._changed:
             while (child := launcher.take()) is None:
@@ -649,14 +669,8 @@ class Sandbox:
                     raise Unavailable()
                 if time.monotonic() - launcher.fork_failed_at < RETRY_SECONDS:
                     raise Unavailable()
-                self._wait(until)
+                patience.wait(self._changed)
             return child
-
-    def _wait(self, until: float) -> None:
-        seconds = until - time.monotonic()
-        if seconds <= 0:
-            raise Unavailable()
-        self._changed.wait(seconds)
 
 
 _launchers: weakref.WeakSet[_Launcher] = weakref.WeakSet()

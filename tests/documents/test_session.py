@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -270,6 +272,23 @@ def test_a_session_that_is_stopped_ends_at_once_and_its_child_too(
         assert isinstance(call.error(SLACK), Stopped)
         watch.await_ends(SLACK)
     assert read(sandbox, scripted(1)).complete
+
+
+def test_a_session_that_is_stopped_while_it_waits_for_a_child_ends_at_once() -> None:
+    with sandbox_of(standbys=1) as sandbox:
+        settle_after_first_use(sandbox)
+        launcher = sandbox.stats().launcher_pid
+        assert launcher is not None
+        os.kill(launcher, signal.SIGSTOP)
+        taken, sessions = sandbox.child(time.monotonic() + LIMIT), []
+        call = Call(read, sandbox, scripted(1), on_session=sessions.append)
+        eventually(lambda: sandbox._changed._waiters, "a session that waits for a child")
+        sessions[0].stop()
+        assert isinstance(call.error(SLACK), Stopped)
+        assert not sandbox.stats().failing
+        os.kill(launcher, signal.SIGCONT)
+        sandbox.release(taken)
+        assert read(sandbox, scripted(1)).complete
 
 
 def settle_after_first_use(sandbox: Sandbox) -> None:
