@@ -103,11 +103,8 @@ class Soak:
         self._until = until
 
     def _warm_up(self) -> None:
-        client = self.site.client(site.USERS[0])
-        sample = Path("example_project/samples/invoice.pdf").read_bytes()
-        answer = client.extract(sample)
-        if answer.status != 200:
-            raise RuntimeError(f"the site does not read its sample: {answer.text}")
+        if not reads_its_sample(self.site):
+            raise RuntimeError(f"the site does not read its sample: {self.site.state()}")
         settled(self.site)
 
     def _descriptors(self) -> Counter[str]:
@@ -140,6 +137,13 @@ class Soak:
         return [f"{each.kind}: {each.complaint}" for each in self.told if each.complaint]
 
 
+def reads_its_sample(served: site.Site) -> bool:
+    """Ask until the site reads its sample, as it must again a second after the last kill."""
+    client = served.client(site.USERS[0])
+    sample = Path("example_project/samples/invoice.pdf").read_bytes()
+    return _becomes_true(lambda: client.extract(sample).status == 200)
+
+
 def settled(served: site.Site) -> bool:
     """Wait until nothing runs any more, and the standbys are back."""
 
@@ -168,6 +172,8 @@ def _of_memory(life: Life | None) -> Iterator[str]:
 def what_is_left(soak: Soak) -> Iterator[str]:
     """Yield what is not as it was before; at last, end the site and see all of it gone."""
     served = soak.site
+    if not reads_its_sample(served):
+        yield f"nothing can be read any more: {served.state()}"
     if not settled(served):
         yield f"never at rest: {served.state()}, {served.processes()}"
     found = served.processes()
