@@ -456,7 +456,16 @@ def _missing(change: tuple[bytes, bytes]) -> bytes:
     return replaced(simple_pdf(SENTENCE), *change)
 
 
-@kinds_of("broken: a length of", {"0": b"0", "-9": b"-9", "10^11": b"99999999999", "null": b"null"})
+@kinds_of(
+    "broken: a length of",
+    {
+        "0": b"0",
+        "-9": b"-9",
+        "10^11": b"99999999999",
+        "2^64": b"18446744073709551616",
+        "null": b"null",
+    },
+)
 def _length(length: bytes) -> bytes:
     return replaced(simple_pdf(SENTENCE), rb"/Length \d+", b"/Length " + length)
 
@@ -560,6 +569,73 @@ def _content(around: tuple[bytes, bytes]) -> bytes:
 )
 def _short_names(codec: tuple[bytes, Callable[[bytes], bytes]]) -> bytes:
     return one_page(codec[1](SAID), b"/Filter " + codec[0])
+
+
+@kind("broken: a font whose map cannot be decoded", errors=frozenset({"unsupported"}))
+def _undecodable_map() -> bytes:
+    def font(builder: PdfBuilder) -> bytes:
+        cmap = builder.add_stream(b"?", b"/Filter /NoSuchFilter")
+        return composite(builder, b"/Encoding /Identity-H /ToUnicode %d 0 R" % cmap)
+
+    return in_font(font, b"<0001>")
+
+
+@kinds_of(
+    "filtered: by",
+    {
+        "null": b"/Filter null",
+        "a list of null": b"/Filter [null] /DecodeParms [<< /Columns 4 >>]",
+        "the standard lock, which changes nothing": b"/Filter /Crypt",
+        "the lock of that name": b"/Filter [/Crypt] /DecodeParms [<< /Name /Identity >>]",
+        "nothing, with parameters": b"/DecodeParms << /Columns 4 >>",
+    },
+)
+def _unfiltered(entries: bytes) -> bytes:
+    return one_page(SAID, entries)
+
+
+@kinds_of(
+    "filtered: by a reference", {"alone": b"/Filter %d 0 R", "in a list": b"/Filter [%d 0 R]"}
+)
+def _filtered_by_reference(entries: bytes) -> bytes:
+    builder = PdfBuilder()
+    name = builder.add(b"/FlateDecode")
+    return builder.build([Page(builder).show(zlib.compress(SAID), entries % name).dictionary()])
+
+
+@kinds_of(
+    "filtered: predicted, by",
+    {"deflation": (b"/FlateDecode", zlib.compress), "LZW": (b"/LZWDecode", lambda data: lzw(data))},
+)
+def _predicted(codec: tuple[bytes, Callable[[bytes], bytes]]) -> bytes:
+    rows = [SAID[at : at + 8].ljust(8) for at in range(0, len(SAID), 8)]
+    above = [bytes(8), *rows]
+    predicted = [
+        b"\2" + bytes((byte - before) % 256 for byte, before in zip(row, rest, strict=True))
+        for row, rest in zip(rows, above, strict=False)
+    ]
+    parameters = b" /DecodeParms << /Predictor 12 /Columns 8 >>"
+    return one_page(codec[1](b"".join(predicted)), b"/Filter " + codec[0] + parameters)
+
+
+def lzw(data: bytes) -> bytes:
+    """Return the data as codes of nine bits, cleared before they grow (ISO 32000-2, 7.4.4.2)."""
+    codes = [256]
+    for at, byte in enumerate(data, 1):
+        codes += [byte, 256] if at % 200 == 0 else [byte]
+    bits = "".join(f"{code:09b}" for code in (*codes, 257))
+    padded = bits.ljust(-(-len(bits) // 8) * 8, "0")
+    return int(padded, 2).to_bytes(len(padded) // 8, "big")
+
+
+@kind("broken: resources of null, and better ones in the tree")
+def _resources_of_the_tree() -> bytes:
+    builder = PdfBuilder()
+    page = Page(builder).show(SAID).dictionary()
+    resources = re.search(rb"/Resources (<< .* >>) /Contents", page)
+    assert resources
+    data = builder.build([page.replace(resources[1], b"null")])
+    return data.replace(b"/Type /Pages", b"/Type /Pages /Resources " + resources[1])
 
 
 @kind("broken: a number of a hundred digits", text=("first", "second"))
@@ -844,6 +920,13 @@ def _note() -> bytes:
 @kind("not written on top: a list of annotations that is broken")
 def _broken_annotations() -> bytes:
     return annotated(b"/Subtype 7", b"7 null 99 0 R [1] (a)")
+
+
+@kind("not written on top: a list of annotations that is itself")
+def _annotations_loop() -> bytes:
+    data = one_page(SAID, of_page=b" /Annots 77777 0 R")
+    data = re.sub(rb"trailer", b"77777 0 obj\n77777 0 R\nendobj\ntrailer", data, count=1)
+    return replaced(data, rb"startxref\n\d+", b"startxref\n999999")
 
 
 @kind("written on top: a long value, which is a stream", text=(SENTENCE, "Alice Example"))

@@ -17,7 +17,13 @@ from typing import IO, Any, cast
 import pypdf
 from pypdf import PageObject, PasswordType, PdfReader
 from pypdf.errors import DependencyError, LimitReachedError
-from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    NameObject,
+    StreamObject,
+    is_null_or_none,
+)
 
 from pdfpool_django.engines import (
     pypdf_annotations,
@@ -231,7 +237,18 @@ class PypdfDocument(OpenDocument):
         return pypdf_parts.permissions(self._reader)
 
     def _page(self, number: int) -> PageObject:
-        return self._reader.pages[number - 1]
+        page = self._reader.pages[number - 1]
+        _inherit_resources(page)
+        return page
+
+
+def _inherit_resources(page: PageObject) -> None:
+    """Take the tree's resources where the page's are null, which is to have none of its own."""
+    if "/Resources" in page and is_null_or_none(page["/Resources"]):
+        del page["/Resources"]
+        found = page.get_inherited("/Resources")
+        if not is_null_or_none(found):
+            page[NameObject("/Resources")] = found
 
 
 def _streams(contents: Any) -> list[StreamObject]:

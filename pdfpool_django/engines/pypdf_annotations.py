@@ -23,8 +23,12 @@ def values(page: PageObject) -> Iterator[str]:
 
     Those that are hidden and passwords are left out, and so is one that is broken.
     """
-    annotations = page.get("/Annots")
-    annotations = None if annotations is None else annotations.get_object()
+    try:
+        annotations = page.get("/Annots")
+        annotations = None if annotations is None else annotations.get_object()
+    except Exception as error:
+        raise_if_out_of_memory(error)
+        return
     if not isinstance(annotations, ArrayObject):
         return
     for reference in annotations[:_MAX_ANNOTATIONS]:

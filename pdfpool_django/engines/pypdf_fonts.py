@@ -203,7 +203,11 @@ def _fonts(resources: DictionaryObject) -> DictionaryObject:
 def _has_map(font: DictionaryObject) -> bool:
     found = _resolved(font, "/ToUnicode")
     if isinstance(found, StreamObject):
-        return b"beginbf" in found.get_data()
+        try:
+            return b"beginbf" in found.get_data()
+        except Exception as error:
+            raise_if_out_of_memory(error)
+            return False
     return isinstance(found, NameObject)
 
 

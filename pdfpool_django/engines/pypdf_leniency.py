@@ -9,17 +9,20 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import zlib
 from typing import Any, cast
 
 import pypdf
 from pypdf import filters
 from pypdf.errors import PdfReadError
 from pypdf.generic import (
+    ArrayObject,
     DictionaryObject,
     IndirectObject,
     NameObject,
     NullObject,
     NumberObject,
+    StreamObject,
     _data_structures,
     read_object,
 )
@@ -82,7 +85,8 @@ def _read_stream(*, stream: Any, pdf: Any, data: dict[Any, Any]) -> None:
     if isinstance(length, IndirectObject):
         length = _resolved_length(length, stream)
     if "/Length" in data:
-        data[NameObject("/Length")] = length if isinstance(length, int) else NumberObject(-1)
+        sound = isinstance(length, int) and length <= sys.maxsize
+        data[NameObject("/Length")] = length if sound else NumberObject(-1)
     _read_data(stream=stream, pdf=pdf, data=data)
 
 
@@ -99,6 +103,54 @@ def _resolved_length(length: IndirectObject, stream: Any) -> Any:
 
 
 _read_data = DictionaryObject._read_stream_data
+
+
+def _decode_stream(stream: Any) -> bytes:
+    """Decode the data of a stream, whose filters may be references, null, or change nothing."""
+    filters_ = _listed(stream.get("/Filter"))
+    parameters = _listed(stream.get("/DecodeParms"))
+    parameters += [NullObject()] * (len(filters_) - len(parameters))
+    pairs = zip(filters_, parameters, strict=False)
+    kept = [pair for pair in pairs if not _changes_nothing(*pair)]
+    plain = StreamObject()
+    plain[NameObject("/Height")] = stream.get("/Height", NumberObject(0))  # of a fax
+    plain[NameObject("/Filter")] = ArrayObject(name for name, _ in kept)
+    plain[NameObject("/DecodeParms")] = ArrayObject(each for _, each in kept)
+    plain._data = stream._data
+    return _decode(plain)
+
+
+def _listed(value: Any) -> list[Any]:
+    value = None if value is None else value.get_object()
+    if value is None:
+        return []
+    values = value if isinstance(value, ArrayObject) else [value]
+    # One that is missing has been null all along (ISO 32000-2, 7.3.10).
+    resolved = (each.get_object() for each in values)
+    return [NullObject() if each is None else each for each in resolved]
+
+
+def _changes_nothing(name: Any, parameters: Any) -> bool:
+    if isinstance(name, NullObject):
+        return True
+    if name != "/Crypt":
+        return False
+    crypt = parameters.get("/Name") if isinstance(parameters, DictionaryObject) else None
+    return crypt in (None, "/Identity")  # ISO 32000-2, Table 14
+
+
+_decode = filters.decode_stream_data
+
+
+def _decode_lzw(data: bytes, decode_parms: Any = None, **_: Any) -> bytes:
+    """Decode LZW, and undo what was predicted, which pypdf does for deflated data only."""
+    decoded = _decode_plain_lzw(data)
+    if not isinstance(decode_parms, DictionaryObject) or decode_parms.get("/Predictor", 1) == 1:
+        return decoded
+    return filters.FlateDecode.decode(zlib.compress(decoded, 0), decode_parms)
+
+
+_decode_plain_lzw = filters.LZWDecode.decode
 
 
 def _read_value(stream: Any, pdf: Any, *encoding: Any, parsing_budget: Any = None) -> Any:
@@ -128,6 +180,8 @@ REPLACED: tuple[tuple[Any, str, Any], ...] = (
     (NumberObject, "_LENGTH_LIMIT", _MAX_NUMBER),
     (NameObject, "_LENGTH_LIMIT", _MAX_NAME),
     (filters, "_deprecate_inline_image_filters", _accept),
+    (filters, "decode_stream_data", _decode_stream),
+    (filters.LZWDecode, "decode", staticmethod(_decode_lzw)),
     (_data_structures, "read_object", _read_value),
     (DictionaryObject, "_read_stream_data", staticmethod(_read_stream)),
     *pypdf_fonts.REPLACED,

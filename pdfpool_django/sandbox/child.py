@@ -78,7 +78,10 @@ class _Server:
         reader = wire.DescriptorReader(self._sock)
         while reader.read():
             for message, descriptors in reader.frames():
-                self._answer(message, descriptors)
+                try:
+                    self._answer(message, descriptors)
+                except MemoryError:  # as when even telling what went wrong needs some
+                    self._give_up()
 
     def _answer(self, message: dict[str, Any], descriptors: list[int]) -> None:
         last = self._parts(message, descriptors)

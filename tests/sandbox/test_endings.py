@@ -59,6 +59,7 @@ ENDINGS = {
     "eats_mapped_memory": (errors.MemoryExceeded, ""),
     "eats_memory_in_zlib": (errors.MemoryExceeded, ""),
     "wraps_memory_error": (errors.MemoryExceeded, ""),
+    "has_no_memory_to_say_so": (errors.MemoryExceeded, ""),
     "hides_memory_error": (errors.MemoryExceeded, ""),
     "aborts": (errors.MemoryExceeded, ""),
     "is_killed": (errors.MemoryExceeded, ""),
