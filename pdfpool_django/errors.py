@@ -46,13 +46,15 @@ class PdfPoolError(Exception):
 
     Args:
         template: The sentence, with ``%(name)s`` for each parameter. Without
-            it, the class's own.
+            it, the class's own, which says less where there are no parameters.
         retry_after: Seconds after which trying again may help, or ``None``.
         **params: Plain values that the template names.
     """
 
     code: ClassVar[str] = "internal_error"
     default_template: ClassVar[str] = "The extraction failed."
+    bare_template: ClassVar[str | None] = None
+    """The sentence of one without parameters, where the default one has some."""
     retryable: ClassVar[bool] = False
 
     template: str
@@ -63,7 +65,9 @@ class PdfPoolError(Exception):
         self, template: str | None = None, /, *, retry_after: float | None = None, **params: Any
     ) -> None:
         super().__init__(*(() if template is None else (template,)))
-        self.template = self.default_template if template is None else template
+        if template is None:
+            template = (not params and self.bare_template) or self.default_template
+        self.template = template
         self.params = params
         self.retry_after = retry_after
 
@@ -122,6 +126,7 @@ class InvalidRequest(PdfPoolError):
 class FileTooLarge(PdfPoolError):
     code = "file_too_large"
     default_template = "The file is larger than the %(limit)d bytes allowed; send a smaller one."
+    bare_template = "The file is larger than allowed; send a smaller one."
 
 
 class NotAPdf(PdfPoolError):
@@ -135,6 +140,10 @@ class InvalidPdf(PdfPoolError):
     code = "invalid_pdf"
     default_template = (
         "The file is a broken PDF (%(reason)s). Save it again with the program "
+        "that made it, then send the new file."
+    )
+    bare_template = (
+        "The file is a broken PDF. Save it again with the program "
         "that made it, then send the new file."
     )
 
@@ -155,6 +164,10 @@ class Unsupported(PdfPoolError):
         "The file needs a feature that cannot be read here (%(reason)s). Save it again "
         "without that, then send the new file."
     )
+    bare_template = (
+        "The file needs a feature that cannot be read here. Save it again "
+        "without that, then send the new file."
+    )
 
 
 class PageOutOfRange(PdfPoolError):
@@ -162,6 +175,7 @@ class PageOutOfRange(PdfPoolError):
     default_template = (
         "Page %(page)d does not exist: the file has %(page_count)d pages. Ask for fewer."
     )
+    bare_template = "The file has no such page. Ask for fewer."
 
 
 class TooManyPages(PdfPoolError):
@@ -170,6 +184,7 @@ class TooManyPages(PdfPoolError):
         "The file has %(page_count)d pages, more than the %(limit)d allowed; "
         "split it and send the parts."
     )
+    bare_template = "The file has more pages than allowed; split it and send the parts."
 
 
 class OutputTooLarge(PdfPoolError):
@@ -177,6 +192,7 @@ class OutputTooLarge(PdfPoolError):
     default_template = (
         "The text is larger than the %(limit)d bytes allowed; ask for fewer pages at a time."
     )
+    bare_template = "The text is larger than allowed; ask for fewer pages at a time."
 
 
 class MemoryExceeded(PdfPoolError):
@@ -193,6 +209,10 @@ class Crashed(PdfPoolError):
         "The file made the program that reads it fail (%(reason)s). Save it again with "
         "another program, then send the new file."
     )
+    bare_template = (
+        "The file made the program that reads it fail. Save it again with "
+        "another program, then send the new file."
+    )
 
 
 class DeadlineExceeded(PdfPoolError):
@@ -200,6 +220,7 @@ class DeadlineExceeded(PdfPoolError):
     default_template = (
         "Reading took longer than the %(seconds)g seconds allowed; ask for fewer pages at a time."
     )
+    bare_template = "Reading took longer than allowed; ask for fewer pages at a time."
 
 
 class Closed(PdfPoolError):
@@ -210,6 +231,7 @@ class Closed(PdfPoolError):
 class InvalidPattern(PdfPoolError):
     code = "invalid_pattern"
     default_template = "The pattern cannot be used (%(reason)s); mend it, then search again."
+    bare_template = "The pattern cannot be used; mend it, then search again."
 
 
 class InternalError(PdfPoolError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +35,7 @@ logger = logging.getLogger("pdfpool_django.views")
 security_logger = logging.getLogger("django.security.csrf")
 
 _TYPES = ["application/json", "text/plain", NDJSON]
+_OTHER_PARAMETER = re.compile(r";(?!\s*q\s*=)[^;,]*", re.IGNORECASE)
 _MAX_LOGGED = 500
 
 
@@ -111,7 +113,7 @@ class ExtractionView(View):
         with contextlib.ExitStack() as stack:
             caller = None
             try:
-                caller = callers.caller_of(request)
+                caller = _caller_of(request)
                 count = callers.open_requests()
                 stack.enter_context(count.one(caller, config.caller_requests))
                 upload = self._receive(request, config.max_upload, *args, **kwargs)
@@ -206,7 +208,10 @@ class ExtractView(ExtractionView):
 
     def preferred_type(self, request: HttpRequest) -> str | None:
         """Return which of our media types the client likes best; ``None`` for none of them."""
-        return request.get_preferred_type(_TYPES)
+        plain = HttpRequest()
+        # Whatever they say of a type, like its charset, is no matter of which is liked best.
+        plain.META["HTTP_ACCEPT"] = _OTHER_PARAMETER.sub("", request.headers.get("Accept", "*/*"))
+        return plain.get_preferred_type(_TYPES)
 
     def respond(self, request: HttpRequest, result: Extraction) -> HttpResponseBase:
         if self.preferred_type(request) == "text/plain":
@@ -250,6 +255,13 @@ class UploadView(ExtractionView):
         self, request: HttpRequest, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
         return render(request, "pdfpool_django/upload.html", context, status=status)
+
+
+def _caller_of(request: HttpRequest) -> str:
+    try:
+        return callers.caller_of(request)
+    except PermissionDenied as error:
+        raise Forbidden("You may not have documents read here.") from error
 
 
 @login_not_required

@@ -35,6 +35,7 @@ msgstr ""
 # The pool's errors have names that ours have, too; they are translated into ours before.
 _OF_NO_PERSON = ("pool.py", "tickets.py")
 
+_TEMPLATES = ("default_template", "bare_template")
 _WARNINGS = ("no_text_layer", "unmapped_text", "xfa_form")
 
 FUNCTIONS: dict[str, tuple[int, ...] | None] = {
@@ -84,7 +85,7 @@ def _of_errors(path: Path) -> Iterator[tuple[int, Message]]:
             value: ast.expr | None = node.args[0]
         elif isinstance(node, ast.Call) and _name(node.func) == "error_note":
             value = node.args[1]
-        elif isinstance(node, ast.Assign) and _name(node.targets[0]) == "default_template":
+        elif isinstance(node, ast.Assign) and _name(node.targets[0]) in _TEMPLATES:
             value = node.value
         else:
             continue

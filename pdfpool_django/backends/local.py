@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import statistics
 import time
 from collections import deque
@@ -155,7 +156,7 @@ class LocalBackend(Backend):
         except CallerBusy as error:
             raise self._refused(errors.CallerBusy(retry_after=self._estimate())) from error
         except PoolClosed as error:
-            raise self._refused(errors.Unavailable(retry_after=self.config.wait or 1)) from error
+            raise self._refused(errors.Unavailable(retry_after=self._after_wait())) from error
         except JobCrashed as error:
             raise self._logged(error) from error
 
@@ -168,11 +169,15 @@ class LocalBackend(Backend):
         logger.error("a job failed, reference %s", error.reference, exc_info=fault)
         return error
 
-    def _estimate(self) -> float:
-        """Return the seconds after which a slot is likely free, from how long recent jobs took."""
+    def _estimate(self) -> int:
+        """Return the whole seconds after which a slot is likely free, as recent jobs tell."""
         durations = list(self._durations) or [_ASSUMED_DURATION]
         stats = self._pool.stats()
-        return statistics.median(durations) * (stats.queued + 1) / stats.slots
+        seconds = statistics.median(durations) * (stats.queued + 1) / stats.slots
+        return max(1, math.ceil(seconds))
+
+    def _after_wait(self) -> int:
+        return max(1, math.ceil(self.config.wait))
 
     def _work(self, job: Job, request: Request, document: Descriptor) -> Extraction:
         started = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import HttpRequest
 from django.views.decorators.csrf import csrf_exempt
@@ -30,3 +31,7 @@ def a_number(request: HttpRequest) -> int:
 
 def fails(request: HttpRequest) -> str | None:
     raise RuntimeError("the directory of users is gone")
+
+
+def refuses(request: HttpRequest) -> str | None:
+    raise PermissionDenied

@@ -159,6 +159,14 @@ def test_a_copy_keeps_type_and_params(cls: type[PdfPoolError]) -> None:
 
 
 @every_class
+def test_an_error_without_parameters_has_a_sentence(cls: type[PdfPoolError]) -> None:
+    error = cls()
+    assert str(error).endswith(".")
+    assert body_of(error)["detail"] == str(error)
+    assert_same(from_data(error.as_data()), error)
+
+
+@every_class
 def test_an_error_can_be_pickled(cls: type[PdfPoolError]) -> None:
     error = make(cls, retry_after=2.5)
     assert_same(pickle.loads(pickle.dumps(error)), error)

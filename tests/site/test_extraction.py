@@ -89,6 +89,7 @@ def test_the_password_of_a_document_without_one_is_not_needed(ask: Ask) -> None:
         (b"%PDF-1.7\n", {}, errors.InvalidPdf),
         (LOCKED, {}, errors.PasswordRequired),
         (LOCKED, {"password": "a guess"}, errors.WrongPassword),
+        (LOCKED, {"password": ""}, errors.PasswordRequired),
         (SAMPLE, {"pages": "2-9"}, errors.PageOutOfRange),
         (SAMPLE, {"pages": "9-2"}, errors.InvalidRequest),
         (SAMPLE, {"pages": 0}, errors.InvalidRequest),

@@ -65,6 +65,9 @@ def test_a_document_gives_plain_text_where_that_is_preferred(member: Client, pos
         ("application/json, text/plain;q=0.5", "application/json"),
         ("text/plain;q=0.5, application/json;q=0.1", "text/plain; charset=utf-8"),
         ("text/*", "text/plain; charset=utf-8"),
+        ("text/plain; charset=utf-8", "text/plain; charset=utf-8"),
+        ("application/json; charset=utf-8, text/plain;q=0.5", "application/json"),
+        ("application/json; v=1; q=0.1, text/plain; q=0.5", "text/plain; charset=utf-8"),
         ("image/png", "application/json"),
     ],
 )
@@ -342,6 +345,11 @@ def test_a_large_raw_body_goes_by_a_temporary_file(member: Client, uploads: Path
 
 
 # Ours
+
+
+@override_settings(PDFPOOL={"CALLER": "tests.site.callers.refuses"})
+def test_a_caller_that_the_site_refuses_is_no_fault_of_ours(member: Client, post: Any) -> None:
+    assert_problem(post(member), 403, "forbidden", "You may not have documents read here.")
 
 
 @override_settings(PDFPOOL={"CALLER": "tests.site.callers.fails"})
