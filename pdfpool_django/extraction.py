@@ -220,7 +220,7 @@ def submit(
     try:
         selection = PageSelection.parse(pages)
         document = sources.describe(source)
-        return _submit_document(document, caller, selection, password or None)
+        return _submit_document(document, caller, selection, password)
     except PdfPoolError as error:
         extraction_refused.send_robust(Extraction, caller=caller, error=error)
         raise
@@ -241,7 +241,7 @@ async def _asubmit(
             document = sources.describe(source)
         else:
             document = await asyncio.to_thread(sources.describe, source)
-        return _submit_document(document, caller, selection, password or None)
+        return _submit_document(document, caller, selection, password)
     except PdfPoolError as error:
         await extraction_refused.asend_robust(Extraction, caller=caller, error=error)
         raise

@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import enum
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
@@ -79,7 +78,6 @@ _REFUSALS = (
     errors.FileTooLarge,
     errors.NotAPdf,
 )
-_PLACEHOLDER = re.compile(r"%\((\w+)\)([sdg])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +153,9 @@ def _all_read(pages: Iterable[Page]) -> bool:
 
 
 def _instance(error: ErrorOrClass) -> PdfPoolError:
-    """Return an error of the class, with something for whatever its sentence names."""
     if isinstance(error, PdfPoolError):
         return error
-    named = _PLACEHOLDER.findall(error.default_template)
-    params: dict[str, Any] = {name: "canned" if kind == "s" else 1 for name, kind in named}
-    return error(retry_after=1 if error.retryable else None, **params)
+    return error(retry_after=1 if error.retryable else None)
 
 
 def _settled(answer: Answer, request: Request) -> Extraction | PdfPoolError | _Hangs:

@@ -152,32 +152,28 @@ class LocalBackend(Backend):
         try:
             yield
         except PoolBusy as error:
-            raise self._refused(errors.Busy(retry_after=self._estimate())) from error
+            raise self._refused(errors.Busy, self._estimate()) from error
         except CallerBusy as error:
-            raise self._refused(errors.CallerBusy(retry_after=self._estimate())) from error
+            raise self._refused(errors.CallerBusy, self._estimate()) from error
         except PoolClosed as error:
-            raise self._refused(errors.Unavailable(retry_after=self._after_wait())) from error
+            raise self._refused(errors.Unavailable, self.config.wait) from error
         except JobCrashed as error:
             raise self._logged(error) from error
 
-    def _refused(self, error: errors.PdfPoolError) -> errors.PdfPoolError:
-        self._jobs.refuse(error.code)
-        return error
+    def _refused(self, cls: type[errors.PdfPoolError], seconds: float) -> errors.PdfPoolError:
+        self._jobs.refuse(cls.code)
+        return cls(retry_after=max(1, math.ceil(seconds)))
 
     def _logged(self, fault: Exception) -> errors.InternalError:
         error = errors.InternalError()
         logger.error("a job failed, reference %s", error.reference, exc_info=fault)
         return error
 
-    def _estimate(self) -> int:
-        """Return the whole seconds after which a slot is likely free, as recent jobs tell."""
+    def _estimate(self) -> float:
+        """Return the seconds after which a slot is likely free, from how long recent jobs took."""
         durations = list(self._durations) or [_ASSUMED_DURATION]
         stats = self._pool.stats()
-        seconds = statistics.median(durations) * (stats.queued + 1) / stats.slots
-        return max(1, math.ceil(seconds))
-
-    def _after_wait(self) -> int:
-        return max(1, math.ceil(self.config.wait))
+        return statistics.median(durations) * (stats.queued + 1) / stats.slots
 
     def _work(self, job: Job, request: Request, document: Descriptor) -> Extraction:
         started = time.monotonic()

@@ -359,7 +359,7 @@ def _opened(file: io.BufferedIOBase, password: str | None, max_pages: int) -> Py
 def _unlock(reader: PdfReader, password: str | None) -> None:
     if reader.decrypt("") != PasswordType.NOT_DECRYPTED:
         return
-    if password is None:
+    if not password:  # an empty one has been tried
         raise PasswordRequired
     if reader.decrypt(password) == PasswordType.NOT_DECRYPTED:
         raise WrongPassword

@@ -107,10 +107,10 @@ _read_data = DictionaryObject._read_stream_data
 
 def _decode_stream(stream: Any) -> bytes:
     """Decode the data of a stream, whose filters may be references, null, or change nothing."""
-    filters_ = _listed(stream.get("/Filter"))
+    names = _listed(stream.get("/Filter"))
     parameters = _listed(stream.get("/DecodeParms"))
-    parameters += [NullObject()] * (len(filters_) - len(parameters))
-    pairs = zip(filters_, parameters, strict=False)
+    parameters += [NullObject()] * (len(names) - len(parameters))
+    pairs = zip(names, parameters, strict=False)
     kept = [pair for pair in pairs if not _changes_nothing(*pair)]
     plain = StreamObject()
     plain[NameObject("/Height")] = stream.get("/Height", NumberObject(0))  # of a fax
@@ -147,6 +147,7 @@ def _decode_lzw(data: bytes, decode_parms: Any = None, **_: Any) -> bytes:
     decoded = _decode_plain_lzw(data)
     if not isinstance(decode_parms, DictionaryObject) or decode_parms.get("/Predictor", 1) == 1:
         return decoded
+    # Nothing of pypdf's undoes it in plain data, so that these are stored as deflated ones.
     return filters.FlateDecode.decode(zlib.compress(decoded, 0), decode_parms)
 
 

@@ -138,7 +138,7 @@ class Soak:
 
 
 def reads_its_sample(served: site.Site) -> bool:
-    """Ask until the site reads its sample, as it must again a second after the last kill."""
+    """Ask until the site reads its sample; one whose launcher was killed starts none unasked."""
     client = served.client(site.USERS[0])
     sample = Path("example_project/samples/invoice.pdf").read_bytes()
     return _becomes_true(lambda: client.extract(sample).status == 200)

@@ -198,7 +198,7 @@ def test_the_page_deadline_bounds_each_page_and_not_their_sum(sandbox: Sandbox) 
     extraction = read(sandbox, scripted(4, {2: "hangs", 4: "hangs"}), limits(page_deadline=1))
     assert codes(extraction) == [None, "deadline_exceeded", None, "deadline_exceeded"]
     assert extraction.error is None
-    assert extraction.elapsed >= 0.6
+    assert extraction.elapsed >= 2
 
 
 def test_output_is_limited_over_all_pages(sandbox: Sandbox) -> None:

@@ -81,6 +81,11 @@ def test_it_is_opened_with_either_password(
         assert document.encrypted
 
 
+def test_an_empty_password_is_none(pypdf_sandbox: Sandbox) -> None:
+    with opened(pypdf_sandbox, locked(), "") as document, pytest.raises(PasswordRequired):
+        document.text()
+
+
 def test_a_wrong_password_does_not_open_it(pypdf_sandbox: Sandbox) -> None:
     with pytest.raises(WrongPassword), opened(pypdf_sandbox, locked(), "wrong"):
         pass

@@ -92,17 +92,20 @@ def retry_after() -> float:
     return caught.value.retry_after
 
 
+def test_when_to_come_back_is_whole_seconds(busy: LocalBackend) -> None:
+    busy._durations.clear()
+    busy._durations.append(2.5)
+    assert retry_after() == 2  # with two slots
+    busy._durations.extend([0.01, 0.01])
+    assert retry_after() == 1
+
+
 def test_when_to_come_back_is_estimated_from_recent_jobs_slots_and_queue(
     busy: LocalBackend,
 ) -> None:
     busy._durations.clear()
     busy._durations.extend([1, 8, 90])
     assert math.isclose(retry_after(), 4.0)
-    busy._durations.clear()
-    busy._durations.extend([0.1, 2.5, 3])
-    assert retry_after() == 2  # whole seconds, of which there are 1.25
-    busy._durations.clear()
-    busy._durations.extend([1, 8, 90])
     with stream(script("queued"), caller="c"):
         assert math.isclose(retry_after(), 8.0)
 
